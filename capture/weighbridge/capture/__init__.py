@@ -1,0 +1,1 @@
+"""The capture agent: what runs inside the serving process. It needs pyarrow and nothing else."""

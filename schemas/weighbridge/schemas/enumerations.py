@@ -1,0 +1,453 @@
+"""The closed enumerations. A member never changes its meaning; new ones are added at the end (see `version`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How sure the reading of one usage report is."""
+
+    PROVED = "PROVED"  # exactly one reading satisfies the total, non-negativity and sub-count <= parent
+    ASSUMED = "ASSUMED"  # several do; the dialect's declared convention decides
+    CONTRADICTORY = "CONTRADICTORY"  # none does; kept, flagged, not priced
+    UNKNOWN = "UNKNOWN"  # no counts, or no dialect for them; the reason says which
+
+
+class Status(StrEnum):
+    """What became of an amount when it was compared."""
+
+    MATCHED = "MATCHED"
+    EXPLAINED = "EXPLAINED"  # the causes add up to the gap
+    UNEXPLAINED = "UNEXPLAINED"  # a residual is left
+    PROVISIONAL = "PROVISIONAL"  # the period is open, data may still come
+    NOT_COMPARED = "NOT_COMPARED"  # only one side exists and no other was expected
+
+
+class Grade(StrEnum):
+    """What the comparison rests on."""
+
+    G1 = "G1"  # generated ids seen by our own agent: tolerance 0
+    G2 = "G2"  # identity with calibrated constants
+    G3 = "G3"  # re-tokenised text
+    G4 = "G4"  # predicted
+
+
+class Severity(StrEnum):
+    """How much a finding matters, least first."""
+
+    INFO = "info"
+    NOTICE = "notice"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class FindingState(StrEnum):
+    """The life of a finding."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    WAIVED = "waived"
+    DISPUTED = "disputed"
+    CREDITED = "credited"
+    CLOSED = "closed"
+
+
+class Confidence(StrEnum):
+    """How the cause of a finding was established."""
+
+    CERTAIN = "certain"  # the evidence states the cause and the exact amount
+    PROBABLE = "probable"  # the amount fits exactly one documented cause
+    AMBIGUOUS = "ambiguous"  # it fits more than one; the alternatives are kept
+    NONE = "none"  # no cause fits
+
+
+class TokenClass(StrEnum):
+    """The disjoint leaves of the token lattice. Their sum is the whole; no token is in two of them."""
+
+    INPUT_UNCACHED = "input_uncached"
+    CACHE_READ = "cache_read"
+    CACHE_WRITE_5M = "cache_write_5m"
+    CACHE_WRITE_1H = "cache_write_1h"
+    CACHE_WRITE_UNKNOWN = "cache_write_unknown"
+    OUTPUT_VISIBLE = "output_visible"
+    REASONING = "reasoning"
+    OUTPUT_WITHHELD = "output_withheld"  # engine side only: computed, not delivered
+
+
+class Direction(StrEnum):
+    """Which way a token travels, seen from the model."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+class Modality(StrEnum):
+    """What a token stands for; a dimension crossed with the class."""
+
+    TEXT = "text"
+    AUDIO = "audio"
+    IMAGE = "image"
+    VIDEO = "video"
+
+
+class WithheldReason(StrEnum):
+    """Why a computed output token did not reach the client."""
+
+    END_TOKEN = "end_token"  # noqa: S105 - the end-of-sequence token, not a password
+    STOP_TRIMMED = "stop_trimmed"
+    ABORTED = "aborted"
+    TRUNCATED = "truncated"
+
+
+class Axis(StrEnum):
+    """The axes on which a sparse strategy may touch a token."""
+
+    INPUT = "input"
+    COMPUTE = "compute"
+    STORE = "store"
+    ATTEND = "attend"
+    EMIT = "emit"
+    SCHEDULE = "schedule"
+
+
+class Operation(StrEnum):
+    """What a state event did to its positions."""
+
+    DROP = "DROP"
+    KEEP = "KEEP"
+    RUN = "RUN"
+    SKIP = "SKIP"
+    RECOMPUTE = "RECOMPUTE"
+    REVIVE = "REVIVE"
+    PAD = "PAD"
+    KEEP_ONLY = "KEEP_ONLY"
+    EVICT = "EVICT"
+    APPEND = "APPEND"
+    MERGE = "MERGE"
+    DEMOTE = "DEMOTE"
+    RESTORE = "RESTORE"
+    REUSE = "REUSE"
+    SELECT = "SELECT"
+    MASK = "MASK"
+    DRAFT = "DRAFT"
+    ACCEPT = "ACCEPT"
+    REJECT = "REJECT"
+    BONUS = "BONUS"
+    TRUNCATE = "TRUNCATE"
+    PREEMPT = "PREEMPT"
+    RESUME = "RESUME"
+
+
+OPERATIONS_OF_AXIS: dict[Axis, tuple[Operation, ...]] = {
+    Axis.INPUT: (Operation.DROP, Operation.KEEP),
+    Axis.COMPUTE: (Operation.RUN, Operation.SKIP, Operation.RECOMPUTE, Operation.REVIVE, Operation.PAD),
+    Axis.STORE: (
+        Operation.KEEP_ONLY,
+        Operation.EVICT,
+        Operation.APPEND,
+        Operation.MERGE,
+        Operation.DEMOTE,
+        Operation.RESTORE,
+        Operation.REUSE,
+    ),
+    Axis.ATTEND: (Operation.SELECT, Operation.MASK),
+    Axis.EMIT: (Operation.DRAFT, Operation.ACCEPT, Operation.REJECT, Operation.BONUS, Operation.TRUNCATE),
+    Axis.SCHEDULE: (Operation.PREEMPT, Operation.RESUME),
+}
+
+
+class Phase(StrEnum):
+    """The engine phase of a state event."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    VERIFY = "verify"
+    RESUME = "resume"
+
+
+class HeadKind(StrEnum):
+    """What the head range of a state event counts."""
+
+    NONE = "none"
+    QUERY = "q"
+    KEY_VALUE = "kv"
+    GROUP = "group"
+
+
+class PositionSpace(StrEnum):
+    """What a position in a state event means."""
+
+    CHARS = "chars"
+    PROMPT = "prompt"
+    SEQUENCE = "sequence"
+    OUTPUT = "output"
+    PAGE = "page"
+    DRAFT_NODE = "draft_node"
+
+
+class Encoding(StrEnum):
+    """How the set of positions of a state event is stored."""
+
+    ALL = "ALL"
+    RULE = "RULE"
+    RANGES = "RANGES"
+    BITMAP_Z = "BITMAP_Z"
+    DELTA = "DELTA"
+    COUNT = "COUNT"
+    DIGEST = "DIGEST"
+
+
+class Fidelity(StrEnum):
+    """How honest a trace is."""
+
+    EXACT = "exact"
+    RULE = "rule"
+    SAMPLED_LAYERS = "sampled_layers"
+    COUNTS = "counts"
+
+
+class Origin(StrEnum):
+    """Where an input token comes from: the second axis of input."""
+
+    SYSTEM = "system"
+    TEMPLATE = "template"
+    USER = "user"
+    HISTORY = "history"
+    TOOL = "tool"
+    CONTEXT = "context"
+
+
+class RunStream(StrEnum):
+    """Which stream a token run belongs to."""
+
+    PROMPT = "prompt"
+    OUTPUT = "output"
+    REASONING = "reasoning"
+    DRAFT = "draft"
+
+
+class Environment(StrEnum):
+    """Where an attempt ran."""
+
+    PRODUCTION = "production"
+    DEVELOPMENT = "development"
+    PILOT = "pilot"
+
+
+class AttemptStatus(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    REJECTED = "rejected"  # answered without work: 4xx, rate limit
+    UNKNOWN = "unknown"
+
+
+class FinishReason(StrEnum):
+    """Why generation stopped, in the product's own closed words."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+    ERROR = "error"
+    ABORT = "abort"
+    OTHER = "other"
+
+
+class Ended(StrEnum):
+    """Whether a usage report is that of a whole answer."""
+
+    COMPLETE = "complete"
+    CUT = "cut"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+class ReportPart(StrEnum):
+    """Which part of an answer a usage report was read from. How parts merge is the dialect's business."""
+
+    WHOLE = "whole"  # the body of a non-streamed answer
+    START = "start"  # the first event of a stream that opens with counts
+    DELTA = "delta"  # a later event that revises the first
+    RUNNING = "running"  # a running total inside a stream
+    FINAL = "final"  # the closing event of a stream
+    HEADER = "header"  # response headers
+
+
+class ChildKind(StrEnum):
+    """What a child of an attempt is."""
+
+    CHOICE = "choice"
+    BEAM = "beam"
+    ITERATION = "iteration"
+    PROMPT = "prompt"
+
+
+class Stage(StrEnum):
+    """The component of a team's own pipeline that a request scope stands for."""
+
+    REQUEST = "request"
+    PRE_PROCESSING = "pre_processing"
+    RETRIEVAL = "retrieval"
+    CONTEXT_BUILDING = "context_building"
+    MODEL_CALL = "model_call"
+    POST_PROCESSING = "post_processing"
+    OTHER = "other"
+
+
+class ForeignIdKind(StrEnum):
+    """The kinds of identifiers of other systems that are kept, in the restricted table only."""
+
+    PROVIDER_RESPONSE_ID = "provider_response_id"
+    CLIENT_REQUEST_ID = "client_request_id"
+    RECORD_ID = "record_id"
+    TRACE_ID = "trace_id"
+    SPAN_ID = "span_id"
+
+
+class GapReason(StrEnum):
+    """What an agent lost or could not see."""
+
+    BUFFER_FULL = "buffer_full"
+    QUOTA = "quota"
+    DISK_FULL = "disk_full"
+    READ_ONLY = "read_only"
+    SLOW_DISK = "slow_disk"
+    SHUTDOWN = "shutdown"
+    FORK = "fork"
+    CALLBACK_ERROR = "callback_error"
+    UNSUPPORTED_VERSION = "unsupported_version"
+    NO_KEY = "no_key"
+    IDS_MISSING = "ids_missing"
+    SERIALISE = "serialise"
+    CORRUPT = "corrupt"
+    NOT_SEEN = "not_seen"
+
+
+class QuarantineReason(StrEnum):
+    """Why a row could not be read. Its text is never kept."""
+
+    NOT_JSON = "not_json"
+    NOT_AN_OBJECT = "not_an_object"
+    TYPE = "type"
+    RANGE = "range"  # at or above 2**63
+    FRACTION = "fraction"
+    NOT_A_NUMBER = "not_a_number"  # NaN and the infinities
+    TOO_DEEP = "too_deep"
+    TOO_LARGE = "too_large"
+    DUPLICATE_KEY = "duplicate_key"
+    MISSING_FIELD = "missing_field"
+    BAD_TIME = "bad_time"
+    BAD_IDENTIFIER = "bad_identifier"
+    NEGATIVE_TIME = "negative_time"
+    SCHEMA = "schema"
+
+
+class ChargeCategory(StrEnum):
+    """FOCUS charge categories of an invoice line."""
+
+    USAGE = "Usage"
+    PURCHASE = "Purchase"
+    TAX = "Tax"
+    CREDIT = "Credit"
+    ADJUSTMENT = "Adjustment"
+
+
+class PriceBasis(StrEnum):
+    """Which counts an amount was computed from."""
+
+    REPORTED = "reported"
+    COMPUTED = "computed"  # the own-GPU cost model only
+    INVOICED = "invoiced"
+
+
+class PriceStatus(StrEnum):
+    """Whether a reading could be priced, and if not, why not. Unknown price is never price 0."""
+
+    PRICED = "priced"
+    NO_PRICE = "no_price"  # no row of the price book matches provider, model and day
+    CLASS_UNPRICED = "class_unpriced"  # a row matches but has no price for a class that has tokens
+    SPLIT_UNKNOWN = "split_unknown"  # classes of different price are reported only as a sum
+    NO_COUNTS = "no_counts"
+    CONTRADICTORY = "contradictory"
+
+
+class MarkReason(StrEnum):
+    """Why a caller marked an attempt for a closer look."""
+
+    INCIDENT = "incident"
+    AUDIT = "audit"
+    EXPERIMENT = "experiment"
+    DISPUTE = "dispute"
+
+
+class MarkedBy(StrEnum):
+    """Who may mark an attempt."""
+
+    PLATFORM = "platform"
+    FINOPS = "finops"
+    AUDITOR = "auditor"
+    PRIVACY = "privacy"
+
+
+class Domain(StrEnum):
+    """The privacy domain (the folder of the lake) a table lives in."""
+
+    BILLING = "billing"
+    OPERATIONS = "operations"
+    CONTENT = "content"
+    SHARED = "shared"
+
+
+class ReceiptMethod(StrEnum):
+    """How data was erased."""
+
+    KEY_DESTROYED = "key_destroyed"
+    DELETED = "deleted"
+    BOTH = "both"
+
+
+ENUMERATIONS: dict[str, type[StrEnum]] = {
+    member.__name__: member
+    for member in (
+        Verdict,
+        Status,
+        Grade,
+        Severity,
+        FindingState,
+        Confidence,
+        TokenClass,
+        Direction,
+        Modality,
+        WithheldReason,
+        Axis,
+        Operation,
+        Phase,
+        HeadKind,
+        PositionSpace,
+        Encoding,
+        Fidelity,
+        Origin,
+        RunStream,
+        Environment,
+        AttemptStatus,
+        FinishReason,
+        Ended,
+        ReportPart,
+        ChildKind,
+        Stage,
+        ForeignIdKind,
+        GapReason,
+        QuarantineReason,
+        ChargeCategory,
+        PriceBasis,
+        PriceStatus,
+        MarkReason,
+        MarkedBy,
+        Domain,
+        ReceiptMethod,
+    )
+}

@@ -1,0 +1,228 @@
+"""A sealed segment: a folder with one Parquet file per table and a manifest that names the digest of each.
+
+    <name>.segment/
+        manifest.json      schema version, writer, sequence range, end, and per file: table, rows, bytes, SHA-256
+        attempt.parquet    page checksums on
+        usage_report.parquet
+        ...
+
+The digest of a segment is the SHA-256 of its manifest, so it pins every byte. A segment is written under a temporary
+name, synced, and renamed: it is there whole or not at all. Capture and simulation write it, ingest reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weighbridge.schemas.enumerations import Ended
+from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.tables import TABLES
+from weighbridge.schemas.version import SCHEMA_VERSION, check_version
+
+SUFFIX = ".segment"
+MANIFEST = "manifest.json"
+FORMAT = "weighbridge segment"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a sealed segment says about itself.
+
+    Attributes:
+        writer: the installation that wrote it; the `source` of its rows.
+        sequence_first, sequence_last: its range of journal sequence numbers, null where it has none.
+        end: complete, or unknown where the journal was never closed.
+        files: table name -> (rows, bytes, SHA-256).
+        labels: short facts about the segment, such as simulated=true.
+        key_id: id of the pseudonym key its pseudonyms were made with.
+    """
+
+    writer: str
+    end: Ended
+    files: Mapping[str, tuple[int, int, str]]
+    sequence_first: int | None = None
+    sequence_last: int | None = None
+    labels: Mapping[str, str] | None = None
+    key_id: str | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> bytes:
+        """The bytes of the manifest file."""
+        content = {
+            "format": FORMAT,
+            "schema_version": self.schema_version,
+            "writer": self.writer,
+            "key_id": self.key_id,
+            "sequence_first": self.sequence_first,
+            "sequence_last": self.sequence_last,
+            "end": str(self.end),
+            "labels": dict(self.labels or {}),
+            "files": [
+                {"table": table, "rows": rows, "bytes": size, "sha256": digest}
+                for table, (rows, size, digest) in sorted(self.files.items())
+            ],
+        }
+        return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_segment(
+    folder: Path,
+    name: str,
+    tables: Mapping[str, pa.Table],
+    *,
+    writer: str,
+    end: Ended = Ended.COMPLETE,
+    sequence: tuple[int, int] | None = None,
+    labels: Mapping[str, str] | None = None,
+    key_id: str | None = None,
+) -> Path:
+    """Write a sealed segment and return its path.
+
+    Args:
+        folder: where it goes; made if it is not there.
+        name: the name without the suffix.
+        tables: table name -> rows; columns that are missing are written as null, `segment` and `segment_row` are
+            filled in by ingest.
+
+    Raises:
+        FileExistsError: a segment of that name is there already.
+        ContractError: a table or column is not of the vocabulary, or a required column is missing.
+    """
+    target = folder / (name + SUFFIX)
+    if target.exists():
+        raise FileExistsError(f"{target} exists already; a sealed segment is never overwritten, choose another name")
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{name}.{os.getpid()}.tmp"
+    temporary.mkdir(mode=0o700)
+    try:
+        files = {}
+        for table, data in tables.items():
+            path = temporary / f"{table}.parquet"
+            shaped = conform(table, data)
+            pq.write_table(shaped, path, compression="zstd", write_page_checksum=True)
+            _sync(path)
+            files[table] = (shaped.num_rows, path.stat().st_size, sha256_file(path))
+        first, last = sequence or (None, None)
+        manifest = Manifest(writer, end, files, first, last, labels, key_id)
+        (temporary / MANIFEST).write_bytes(manifest.to_json())
+        _sync(temporary / MANIFEST)
+        _sync(temporary)
+        temporary.rename(target)
+        _sync(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return target
+
+
+def conform(name: str, data: pa.Table) -> pa.Table:
+    """`data` with exactly the columns of the table `name`, in order and type; missing nullable ones are null.
+
+    Raises:
+        ContractError: unknown table or column, a required column missing or with nulls, a type that does not fit.
+    """
+    table = TABLES.get(name)
+    if table is None:
+        raise ContractError(f"there is no table {name!r}; known are {', '.join(TABLES)}")
+    unknown = [column for column in data.column_names if column not in table.names]
+    if unknown:
+        raise ContractError(f"{name}: unknown columns {', '.join(unknown)}; leave them out or rename them")
+    columns = []
+    for column in table.columns:
+        if column.name in data.column_names:
+            values = data.column(column.name)
+            try:
+                values = values if values.type == column.type else values.cast(column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise ContractError(
+                    f"{name}.{column.name}: {values.type} does not fit {column.type}: {error}"
+                ) from error
+        else:
+            values = pa.chunked_array([pa.nulls(data.num_rows, column.type)])
+        if not column.nullable and values.null_count:
+            raise ContractError(f"{name}.{column.name} must not be null; {values.null_count} of {len(values)} rows are")
+        columns.append(values)
+    return pa.Table.from_arrays(columns, schema=table.schema())
+
+
+def read_manifest(segment: Path) -> tuple[Manifest, str]:
+    """The manifest of a sealed segment and its digest, which is the digest of the segment.
+
+    Raises:
+        ContractError: there is no manifest, it is not one, or it is of a later schema version.
+    """
+    path = segment / MANIFEST
+    try:
+        raw = path.read_bytes()
+        content = json.loads(raw)
+        if content.get("format") != FORMAT:
+            raise ValueError("not a segment manifest")
+        version = check_version(content.get("schema_version"), str(path))
+        files = {f["table"]: (int(f["rows"]), int(f["bytes"]), str(f["sha256"])) for f in content["files"]}
+        manifest = Manifest(
+            writer=content["writer"],
+            end=Ended(content["end"]),
+            files=files,
+            sequence_first=content["sequence_first"],
+            sequence_last=content["sequence_last"],
+            labels=content.get("labels") or {},
+            key_id=content.get("key_id"),
+            schema_version=version,
+        )
+    except FileNotFoundError as error:
+        raise ContractError(
+            f"{segment} has no {MANIFEST}: it was never sealed, or is no segment. Seal it first, or name another path."
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ContractError(f"{path} is not a segment manifest ({error}); restore the file from its source") from error
+    return manifest, hashlib.sha256(raw).hexdigest()
+
+
+def verify_segment(segment: Path) -> tuple[Manifest, str]:
+    """Check every file of a sealed segment against its manifest.
+
+    Raises:
+        ContractError: names the file whose size or digest differs, is missing, or is not in the manifest.
+    """
+    manifest, digest = read_manifest(segment)
+    present = {path.name for path in segment.iterdir()} - {MANIFEST}
+    expected = {f"{table}.parquet" for table in manifest.files}
+    if present != expected:
+        raise ContractError(
+            f"{segment}: its manifest names {sorted(expected)}, the folder holds {sorted(present)}; "
+            "nothing was read. Copy the segment again from its source."
+        )
+    for table, (_, size, sha256) in manifest.files.items():
+        path = segment / f"{table}.parquet"
+        if path.stat().st_size != size or sha256_file(path) != sha256:
+            raise ContractError(f"{path} differs from its manifest; nothing was read. Copy the segment again.")
+    return manifest, digest
+
+
+def read_table(segment: Path, table: str) -> pa.Table:
+    """The rows of one table of a sealed segment, page checksums verified, in the shape of the current vocabulary."""
+    data = pq.read_table(segment / f"{table}.parquet", page_checksum_verification=True)
+    return conform(table, data.replace_schema_metadata(None))
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
