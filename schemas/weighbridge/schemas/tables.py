@@ -56,7 +56,7 @@ def _request(*, required: bool = False) -> tuple[Column, Column]:
 def _report() -> Column:
     return small(
         "report",
-        "0 for the first usage report this source made of the attempt; a further one with the same content is 1, 2, ...",
+        "0 for the first usage report of this source about the attempt; a repetition of it is 1, 2, ...",
         required=True,
     )
 
