@@ -1,0 +1,267 @@
+"""What can be set: one line per knob, from one TOML file and the environment, resolved once into a frozen value.
+
+    command line  >  environment (WEIGHBRIDGE_...)  >  weighbridge.toml  >  default
+
+Nothing else of the product reads the environment. Paths in the file are relative to the folder of the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+import zoneinfo
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weighbridge.schemas.errors import ConfigError
+
+FILE = "weighbridge.toml"
+PREFIX = "WEIGHBRIDGE_"
+CONFIG_ENV = "WEIGHBRIDGE_CONFIG"
+LOG_LEVELS = ("debug", "info", "warning", "error")
+# Names of the environment that start like ours and are no knobs: where the file is, and what the tests use.
+_RESERVED = frozenset({CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER"})
+
+
+class Kind(NamedTuple):
+    """A type of knob: its name in messages, how text becomes a value, how a TOML value becomes one.
+
+    `parse` raises ValueError with the values that are allowed.
+    """
+
+    name: str
+    types: tuple[type, ...]
+    parse: Callable[[Any, Path], object]
+
+
+def _location(value: str, folder: Path) -> str:
+    if not value:
+        raise ValueError("a folder or an object-store URL such as s3://bucket/lake")
+    return value if "://" in value else str((folder / Path(value).expanduser()).absolute())
+
+
+def _path(value: str, folder: Path) -> Path:
+    if not value:
+        raise ValueError("a path")
+    return (folder / Path(value).expanduser()).absolute()
+
+
+def _paths(value: str | list[object], folder: Path) -> tuple[Path, ...]:
+    items = value.split(os.pathsep) if isinstance(value, str) else value
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError("a list of paths")
+    return tuple(_path(str(item), folder) for item in items if item)
+
+
+def _whole(value: int | str, _: Path) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit():
+        raise ValueError("a whole number from 0 up")
+    return int(text)
+
+
+def _zone(value: str, _: Path) -> str:
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("a time zone of the IANA database, such as UTC or Europe/Berlin") from error
+    return value
+
+
+def _level(value: str, _: Path) -> str:
+    if value not in LOG_LEVELS:
+        raise ValueError(", ".join(LOG_LEVELS))
+    return value
+
+
+def _line(value: str, _: Path) -> str:
+    if not value.strip() or "\n" in value:
+        raise ValueError("one line of text")
+    return value
+
+
+LOCATION = Kind("text", (str,), _location)
+PATH = Kind("text", (str,), _path)
+PATHS = Kind("a list of texts", (list,), _paths)
+WHOLE = Kind("a whole number", (int,), _whole)
+ZONE = Kind("text", (str,), _zone)
+LEVEL = Kind("text", (str,), _level)
+LINE = Kind("text", (str,), _line)
+
+
+def _knob(kind: Kind, default: object, doc: str) -> dict[str, object]:
+    return {"kind": kind, "default": default, "doc": doc}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every knob, resolved. `origins` says per knob where its value came from."""
+
+    lake: str = field(metadata=_knob(LOCATION, "lake", "folder of the lake, or an object-store URL"))
+    key_file: Path = field(
+        metadata=_knob(PATH, "key", "file with the pseudonym key of this installation; keep it at mode 0600")
+    )
+    prices: tuple[Path, ...] = field(
+        metadata=_knob(PATHS, [], "price files of your own; their rows go before the built-in book")
+    )
+    reports: Path = field(metadata=_knob(PATH, "reports", "folder that reports are written to"))
+    title: str = field(metadata=_knob(LINE, "Token report", "title of the report"))
+    timezone: str = field(
+        metadata=_knob(ZONE, "UTC", "time zone of days and months in reports; the lake itself is in UTC")
+    )
+    log_level: str = field(
+        metadata=_knob(LEVEL, "warning", "what the log on standard error tells: debug, info, warning or error")
+    )
+    price_age_days: int = field(
+        metadata=_knob(WHOLE, 90, "doctor gives notice of prices not compared with their source for longer")
+    )
+    free_disk_mib: int = field(
+        metadata=_knob(WHOLE, 1024, "doctor warns where the lake's disk has less room than this, in MiB")
+    )
+
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    folder: Path = field(default=Path(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One line of the table of settings.
+
+    Attributes:
+        name: its key in the TOML file, and on the command line where it has an option there.
+        env: its name in the environment.
+        kind: its type, with the function that checks a value.
+        default: as it would be written in the file.
+        doc: one sentence.
+    """
+
+    name: str
+    env: str
+    kind: Kind
+    default: object
+    doc: str
+
+
+KNOBS: tuple[Knob, ...] = tuple(
+    Knob(item.name, PREFIX + item.name.upper(), item.metadata["kind"], item.metadata["default"], item.metadata["doc"])
+    for item in fields(Settings)
+    if item.default is MISSING and item.default_factory is MISSING
+)
+_BY_NAME = {knob.name: knob for knob in KNOBS}
+_BY_ENV = {knob.env: knob for knob in KNOBS}
+
+
+def find_config(given: Path | None, env: Mapping[str, str], start: Path | None = None) -> Path:
+    """The settings file: the one given, else the one the environment names, else `weighbridge.toml` here or above.
+
+    Raises:
+        ConfigError: the named file is not there, or there is none here or in any folder above.
+    """
+    named = given or (Path(env[CONFIG_ENV]) if env.get(CONFIG_ENV) else None)
+    if named is not None:
+        path = named / FILE if named.is_dir() else named
+        if not path.is_file():
+            raise ConfigError(f"there is no settings file {path}; make one with `weighbridge init {path.parent}`")
+        return path.absolute()
+    here = (start or Path.cwd()).absolute()
+    for folder in (here, *here.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    raise ConfigError(
+        f"there is no {FILE} in {here} or above it; "
+        "make an installation with `weighbridge init DIR` and go there, or name one with --config DIR"
+    )
+
+
+def load(
+    config: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    given: Mapping[str, object] | None = None,
+) -> Settings:
+    """Resolve every knob.
+
+    Args:
+        config: the TOML file, or null for defaults relative to the current folder.
+        env: the environment; the process's own where null.
+        given: values of the command line, by knob name; null ones are passed over.
+
+    Raises:
+        ConfigError: an unknown key (with the nearest valid one), a value of the wrong type or out of range, a file
+            that is not TOML.
+    """
+    env = os.environ if env is None else env
+    folder = (config.parent if config else Path.cwd()).absolute()
+    values: dict[str, object] = {}
+    origins: dict[str, str] = {}
+
+    def take(knob: Knob, raw: object, where: str, origin: str, base: Path, types: tuple[type, ...]) -> None:
+        values[knob.name] = _checked(knob, raw, where, base, types)
+        origins[knob.name] = origin
+
+    for knob in KNOBS:
+        take(knob, knob.default, knob.name, "default", folder, knob.kind.types)
+    for name, raw in (_read(config) if config else {}).items():
+        knob = _known(name, _BY_NAME, str(config))
+        take(knob, raw, f"{config}: {name}", str(config), folder, knob.kind.types)
+    for name, text in sorted(env.items()):
+        if name.startswith(PREFIX) and name not in _RESERVED:
+            take(_known(name, _BY_ENV, "environment"), text, name, f"environment {name}", Path.cwd(), (str,))
+    for name, raw in (given or {}).items():
+        if raw is not None:
+            knob, option = _known(name, _BY_NAME, "command line"), "--" + name.replace("_", "-")
+            take(knob, raw, option, f"option {option}", Path.cwd(), (str, *knob.kind.types))
+    return Settings(**values, origins=origins, folder=folder)  # type: ignore[arg-type]
+
+
+def _read(config: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(config.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no settings file {config}; make one with `weighbridge init`") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{config} is not TOML: {error}; correct that line") from error
+
+
+def _known(name: str, table: Mapping[str, Knob], where: str) -> Knob:
+    if name in table:
+        return table[name]
+    near = difflib.get_close_matches(name.lower() if table is _BY_NAME else name, table, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ConfigError(f"{where}: unknown setting {name!r}; {hint}Known are {', '.join(table)}")
+
+
+def _checked(knob: Knob, raw: object, where: str, folder: Path, types: tuple[type, ...]) -> object:
+    if not isinstance(raw, types) or isinstance(raw, bool):
+        raise ConfigError(f"{where} is {_toml_type(raw)}; {knob.kind.name} is expected: {knob.doc}")
+    try:
+        return knob.kind.parse(raw, folder)
+    except ValueError as error:
+        raise ConfigError(f"{where} is {raw!r}; allowed is {error}") from error
+
+
+def _toml_type(raw: object) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a fraction", str: "text", list: "a list"}
+    return names.get(type(raw), "a table" if isinstance(raw, dict) else type(raw).__name__)
+
+
+def document(given: Mapping[str, object] | None = None) -> str:
+    """The text of a settings file that names every knob, with its sentence, environment name and default.
+
+    Args:
+        given: knob name -> value to be written; the others stay commented out at their default.
+    """
+    lines = ["# Settings of Weighbridge. A commented line shows the default; the environment goes before this file."]
+    for knob in KNOBS:
+        chosen = (given or {}).get(knob.name)
+        value = json.dumps(knob.default if chosen is None else chosen, ensure_ascii=False)
+        lines += [
+            "",
+            f"# {knob.doc}",
+            f"# environment: {knob.env}",
+            f"{'# ' if chosen is None else ''}{knob.name} = {value}",
+        ]
+    return "\n".join(lines) + "\n"
