@@ -23,7 +23,7 @@ def test_defaults_lie_beside_the_file(tmp_path: Path) -> None:
     found = load(config(tmp_path, ""), env={})
     assert (found.lake, found.key_file, found.reports) == (
         str(tmp_path / "lake"),
-        tmp_path / "key",
+        tmp_path / "keys" / "pseudonym.key",
         tmp_path / "reports",
     )
     assert (found.prices, found.timezone, found.log_level, found.price_age_days) == ((), "UTC", "warning", 90)

@@ -103,7 +103,9 @@ class Settings:
 
     lake: str = field(metadata=_knob(LOCATION, "lake", "folder of the lake, or an object-store URL"))
     key_file: Path = field(
-        metadata=_knob(PATH, "key", "file with the pseudonym key of this installation; keep it at mode 0600")
+        metadata=_knob(
+            PATH, "keys/pseudonym.key", "file with the pseudonym key of this installation; keep it at mode 0600"
+        )
     )
     prices: tuple[Path, ...] = field(
         metadata=_knob(PATHS, [], "price files of your own; their rows go before the built-in book")
