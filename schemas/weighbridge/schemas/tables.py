@@ -474,6 +474,7 @@ PRICE = Table(
         closed("token_class", e.TokenClass, "class it prices", required=True),
         closed("modality", e.Modality, "modality it prices", required=True),
         money("per_million", "price of a million tokens"),
+        count("up_to_input_tokens", "the price holds for readings with at most so many input tokens, null: for any"),
         text("currency", "ISO 4217", required=True, pattern=CURRENCY),
         text("origin", "where the figure was read", required=True),
         Column("checked_on", day().type, "when it was last compared with its origin"),
