@@ -1,0 +1,7 @@
+"""The lake: Delta tables by day, one commit at a time, and the shape of their rows."""
+
+from weighbridge.pipeline.lake.failure import LakeFullError
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.shape import empty, polars_schema, shaped
+
+__all__ = ["Lake", "LakeFullError", "empty", "polars_schema", "shaped"]

@@ -1,0 +1,59 @@
+"""What can go wrong on disk, said in words that end in the next step."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import polars as pl
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from weighbridge.schemas.errors import LakeBusyError, LakeError, Transient
+
+_OS_ERROR = re.compile(r"os error (\d+)")
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_REFUSED = {errno.EACCES, errno.EROFS, errno.EPERM}
+
+
+class LakeFullError(LakeError, Transient):
+    """The disk of the lake is full. Nothing was committed; the same call succeeds once there is room."""
+
+
+@contextmanager
+def told(action: str, where: str) -> Iterator[None]:
+    """Turn errors of the disk and of the table format into a `LakeError` about `action` at `where`."""
+    try:
+        yield
+    except CommitFailedError as error:
+        raise LakeBusyError(
+            f"{where}: another writer won the race while {action}; nothing of this call was committed, run it again"
+        ) from error
+    except (OSError, DeltaError, pl.exceptions.PolarsError) as error:
+        raise _spoken(error, action, where) from error
+
+
+def _spoken(error: BaseException, action: str, where: str) -> LakeError:
+    found = _code(error)
+    if found in _FULL:
+        return LakeFullError(
+            f"{where}: the disk is full or a file size limit was reached while {action}; nothing of this call was "
+            "committed. Make room, then run it again; `weighbridge doctor` shows what the lake takes."
+        )
+    if found in _REFUSED:
+        return LakeError(
+            f"{where}: writing or reading is not permitted while {action}. Give this user access to the folder "
+            "(it belongs to the user who made the lake, mode 0700), or mount it writable."
+        )
+    return LakeError(
+        f"{where}: {type(error).__name__} while {action}; nothing of this call was committed. "
+        "Run `weighbridge doctor`; restore the folder from a backup if it was damaged."
+    )
+
+
+def _code(error: BaseException) -> int | None:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    named = _OS_ERROR.search(str(error))
+    return int(named.group(1)) if named else None

@@ -1,0 +1,299 @@
+"""The lake: one Delta table per table of the vocabulary, and the only place that knows how they lie on disk.
+
+    <root>/lake.json                      what this folder is, and its schema version
+    <root>/<domain>/<table>/day=.../      Parquet files, sorted by the table's key inside a file
+    <root>/<domain>/<table>/_delta_log/   which files count; a commit is one file that is there or is not
+
+A commit is atomic: a process killed at any instant leaves the old version or the new one, and at most files that
+no version names, which `compact` removes. Nothing else is written, so nothing else can be torn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+
+from weighbridge.pipeline.lake.failure import told
+from weighbridge.pipeline.lake.place import Place
+from weighbridge.pipeline.lake.shape import declared, empty, polars_schema, shaped
+from weighbridge.schemas import canonical
+from weighbridge.schemas.errors import LakeError
+from weighbridge.schemas.table import Table
+from weighbridge.schemas.tables import TABLES
+
+NO_NOTE: Mapping[str, str] = {}
+# Readers that opened a version before it was compacted keep their files for this long.
+KEEP_HOURS = 1
+_FILES = WriterProperties(compression="ZSTD", compression_level=1)
+
+
+class Lake:
+    """Tables by day. Reading needs no lock and sees one committed version; writing takes the writer's lock.
+
+    Args:
+        root: a folder, or the address of an object store; nothing is touched yet.
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        """Name a lake."""
+        self.place = Place(str(root))
+
+    @classmethod
+    def create(cls, root: Path | str) -> Lake:
+        """Make a lake, or do nothing where one is already.
+
+        Raises:
+            LakeError: the folder cannot be made.
+        """
+        lake = cls(root)
+        lake.place.make()
+        lake.place.check()
+        return lake
+
+    @classmethod
+    def open(cls, root: Path | str) -> Lake:
+        """An existing lake.
+
+        Raises:
+            LakeError: there is none, or it is of a later schema version.
+        """
+        lake = cls(root)
+        lake.place.check()
+        return lake
+
+    @property
+    def root(self) -> str:
+        """Where it lies."""
+        return self.place.root
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Be the only writer while the block runs; every write takes it too, and the same thread may enter again.
+
+        Raises:
+            LakeBusyError: another process or thread is writing.
+        """
+        return self.place.lock()
+
+    def append(self, table: str, frame: pl.DataFrame, *, note: Mapping[str, str] = NO_NOTE) -> int:
+        """Add rows in one commit and return how many; no rows, no commit.
+
+        Args:
+            table: the table.
+            frame: its rows; see `shaped`.
+            note: short facts for the table's history.
+
+        Raises:
+            LakeError: the rows do not fit, or the lake cannot be written; nothing was committed.
+        """
+        rows = _sorted(declared(table), shaped(table, frame))
+        if rows.height:
+            with self.lock():
+                self._write(table, rows, "append", note)
+        return rows.height
+
+    def replace(
+        self, table: str, frame: pl.DataFrame, *, days: Collection[date] | None, note: Mapping[str, str] = NO_NOTE
+    ) -> None:
+        """Make `frame` the whole content of those days, in one commit; none where it already is.
+
+        Args:
+            table: the table.
+            frame: the rows, possibly none.
+            days: exactly these days are overwritten; null means the whole table.
+            note: short facts for the table's history.
+
+        Raises:
+            LakeError: the frame has rows of another day or that do not fit; nothing was committed.
+        """
+        about = declared(table)
+        rows = _sorted(about, shaped(table, frame))
+        if days is not None:
+            self._check_days(about, rows, days)
+        with self.lock():
+            present = self.scan(table)
+            if days is not None:
+                present = present.filter(pl.col("day").is_in(list(days)))
+            with told(f"reading {table}", self.place.root):
+                same = _sorted(about, present.collect()).equals(rows)
+            if not same:
+                self._write(table, rows, "overwrite", note, days)
+
+    def scan(
+        self, table: str, *, first: date | None = None, last: date | None = None, columns: Sequence[str] | None = None
+    ) -> pl.LazyFrame:
+        """The rows of a table as they were committed last.
+
+        Args:
+            table: the table; one that was never written has no rows.
+            first, last: only these UTC days, both inclusive.
+            columns: only these columns, in this order. A column that is newer than the files is null.
+
+        Raises:
+            LakeError: there is no such column, the table is not kept by day, or a later version wrote it.
+        """
+        about = declared(table)
+        names = list(about.names if columns is None else columns)
+        if unknown := [name for name in names if name not in about.names]:
+            raise LakeError(f"{table} has no columns {unknown}; it has {', '.join(about.names)}")
+        if not about.daily and (first or last):
+            raise LakeError(f"{table} is not kept by day; scan it without first and last")
+        opened = self._opened(table)
+        frame = empty(table).lazy() if opened is None else self._scanned(about, opened)
+        if first is not None:
+            frame = frame.filter(pl.col("day") >= first)
+        if last is not None:
+            frame = frame.filter(pl.col("day") <= last)
+        return frame.select(names)
+
+    def days(self, table: str) -> list[date]:
+        """The days that have rows, in order; no data is read."""
+        if not declared(table).daily:
+            raise LakeError(f"{table} is not kept by day")
+        opened = self._opened(table)
+        found = [] if opened is None else opened.partitions()
+        return sorted({date.fromisoformat(part["day"]) for part in found})
+
+    def rows(self, table: str) -> int:
+        """How many rows a table has, from the statistics of its files."""
+        opened = self._opened(table)
+        if opened is None:
+            return 0
+        return int(pl.DataFrame(opened.get_add_actions(flatten=True))["num_records"].cast(pl.Int64).sum())
+
+    def version(self, table: str) -> int | None:
+        """The number of the last commit, null where there is none."""
+        opened = self._opened(table)
+        return None if opened is None else opened.version()
+
+    def digest(self, table: str) -> str:
+        """The canonical digest of a table's rows: the same whatever files, commits and order they came in."""
+        frame = self.scan(table).collect()
+        return canonical.digest(canonical.rows(declared(table), frame.to_arrow()))
+
+    def digests(self) -> dict[str, str]:
+        """Table name -> canonical digest, of every table that has rows."""
+        return {name: self.digest(name) for name in TABLES if self.rows(name)}
+
+    def compact(self, table: str, *, keep_hours: int = KEEP_HOURS) -> int:
+        """Merge the files of each day into one sorted file, remove files no version needs, return how many days.
+
+        Args:
+            table: the table.
+            keep_hours: files that left the table less than this long ago stay, for readers that opened it before.
+
+        Raises:
+            LakeError: the lake cannot be written; days already merged stay merged, no row is lost.
+        """
+        with self.lock():
+            opened = self._opened(table)
+            if opened is None:
+                return 0
+            crowded = _crowded(declared(table), opened)
+            for day in crowded:
+                self._merge(table, day)
+            with told(f"removing old files of {table}", self.place.root):
+                DeltaTable(self._uri(table)).vacuum(
+                    retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False, full=True
+                )
+        return len(crowded)
+
+    def _merge(self, table: str, day: date | None) -> None:
+        about = declared(table)
+        frame = self.scan(table) if day is None else self.scan(table, first=day, last=day)
+        with told(f"reading {table}", self.place.root):
+            rows = _sorted(about, frame.collect())
+        self._write(table, rows, "overwrite", {"compacted": "true"}, None if day is None else [day])
+
+    def _uri(self, table: str) -> str:
+        return self.place.at(declared(table).domain, table)
+
+    def _opened(self, table: str) -> DeltaTable | None:
+        uri = self._uri(table)
+        with told(f"reading {table}", self.place.root):
+            if not DeltaTable.is_deltatable(uri):
+                return None
+            opened = DeltaTable(uri)
+        later = [field.name for field in opened.schema().fields if field.name not in declared(table).names]
+        if later:
+            raise LakeError(
+                f"{uri} has columns this installation does not know ({', '.join(later)}): a later version wrote it. "
+                "Upgrade weighbridge on this host; nothing was read or changed."
+            )
+        return opened
+
+    def _scanned(self, about: Table, opened: DeltaTable) -> pl.LazyFrame:
+        stored = {field.name for field in opened.schema().fields}
+        return pl.scan_delta(opened).select(
+            pl.col(name) if name in stored else pl.lit(None, dtype=kind).alias(name)
+            for name, kind in polars_schema(about.name).items()
+        )
+
+    def _check_days(self, about: Table, rows: pl.DataFrame, days: Collection[date]) -> None:
+        if not about.daily:
+            raise LakeError(f"{about.name} is not kept by day; replace it with days=None")
+        others = sorted(set(rows["day"].unique()) - set(days))
+        if others:
+            raise LakeError(f"rows for {about.name} are of {others[0]}, which is not among the days to replace")
+
+    def _write(
+        self,
+        table: str,
+        rows: pl.DataFrame,
+        mode: Literal["append", "overwrite"],
+        note: Mapping[str, str],
+        days: Collection[date] | None = None,
+    ) -> None:
+        about = declared(table)
+        commit = CommitProperties(custom_metadata=dict(note))
+        with told(f"writing {table}", self.place.root):
+            opened = self._opened(table) or self._created(about)
+            predicate = None if days is None else _predicate(days)
+            if mode == "overwrite" and rows.is_empty():
+                opened.delete(predicate, commit_properties=commit)
+                return
+            stored = {field.name for field in opened.schema().fields}
+            merge: Literal["merge"] | None = "merge" if stored != set(about.names) else None
+            if mode == "append":
+                write_deltalake(
+                    opened, rows, mode="append", schema_mode=merge, writer_properties=_FILES, commit_properties=commit
+                )
+            else:
+                write_deltalake(
+                    opened,
+                    rows,
+                    mode="overwrite",
+                    predicate=predicate,
+                    schema_mode=merge,
+                    writer_properties=_FILES,
+                    commit_properties=commit,
+                )
+
+    def _created(self, about: Table) -> DeltaTable:
+        return DeltaTable.create(
+            self._uri(about.name),
+            schema=about.schema(),
+            mode="ignore",
+            partition_by=["day"] if about.daily else None,
+            configuration={"delta.dataSkippingStatsColumns": ",".join(c for c in about.public if c != "day")},
+        )
+
+
+def _sorted(about: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.sort(["day", *about.key] if about.daily else list(about.key), maintain_order=True)
+
+
+def _predicate(days: Collection[date]) -> str:
+    return "day IN (" + ", ".join(f"DATE '{day.isoformat()}'" for day in sorted(days)) + ")"
+
+
+def _crowded(about: Table, opened: DeltaTable) -> list[date | None]:
+    files = pl.DataFrame(opened.get_add_actions(flatten=True))
+    if not about.daily:
+        return [None] if files.height > 1 else []
+    return list(files.group_by("partition.day").len().filter(pl.col("len") > 1)["partition.day"].sort())
