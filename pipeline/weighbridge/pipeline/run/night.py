@@ -1,0 +1,136 @@
+"""A night's work: take in files, refresh readings and prices, reconcile the months they touch, write their reports.
+
+The command line and the scheduler call the same functions. Each of them is safe to run again: what is there already
+is left as it is, and the same lake gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
+from weighbridge.pipeline.report.report import ReportFiles, write_report
+from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.simulate.simulate import WRITERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """How files are to be read; null leaves the choice to the importer that recognises the file.
+
+    Attributes:
+        day: the UTC day of records without a time.
+        importer: name of the importer.
+        mapping: mapping file of the importer `mapped`.
+        provider, model, tenant, task: stand in where a record does not say.
+    """
+
+    day: date
+    importer: str | None = None
+    mapping: Path | None = None
+    provider: str | None = None
+    model: str | None = None
+    tenant: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What a night did.
+
+    Attributes:
+        ingested: the account of every file.
+        priced: how many amounts were written.
+        months: the UTC months that were reconciled, in order.
+        reconciled: month -> its result.
+        reports: month -> its files.
+    """
+
+    ingested: IngestResult
+    priced: int
+    months: tuple[str, ...]
+    reconciled: dict[str, ReconcileResult]
+    reports: dict[str, ReportFiles]
+
+
+def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
+    """Ingest files and sealed segments; readings of the days they touch are made anew."""
+    return ingest(
+        paths,
+        home.lake(),
+        key=home.key,
+        day=intake.day,
+        importer=intake.importer,
+        mapping=intake.mapping,
+        provider=intake.provider,
+        model=intake.model,
+        tenant=intake.tenant,
+        task=intake.task,
+    )
+
+
+def set_prices(home: Home, days: Collection[date]) -> int:
+    """Price the readings of these days with the book and the user's own files; how many amounts that is."""
+    return refresh_prices(home.lake(), PriceBook.load(home.settings.prices), days)
+
+
+def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
+    """Reconcile these months."""
+    lake = home.lake()
+    return {month: reconcile(lake, month=month) for month in months}
+
+
+def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:
+    """Write the report of each of these months into `out`, or the installation's folder of reports."""
+    lake = home.lake()
+    settings = home.settings
+    return {
+        month: write_report(
+            lake,
+            month=month,
+            out=out or home.reports,
+            zone=settings.timezone,
+            title=settings.title,
+            simulated=is_simulated(lake),
+        )
+        for month in months
+    }
+
+
+def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None = None) -> Night:
+    """Take in `paths`, then price, reconcile and report the months they touch.
+
+    A file that was taken in before touches nothing, so a night without news only says so.
+    """
+    taken = take_in(home, paths, intake)
+    months = months_of(taken.days)
+    return Night(taken, set_prices(home, taken.days), months, weigh(home, months), write_reports(home, months, out))
+
+
+def months_of(days: Iterable[date]) -> tuple[str, ...]:
+    """The UTC months, `YYYY-MM`, these days lie in, in order."""
+    return tuple(sorted({f"{day:%Y-%m}" for day in days}))
+
+
+def days_of(lake: Lake, months: Collection[str]) -> list[date]:
+    """The days of these months that have usage reports or attempts."""
+    held = {*lake.days("attempt"), *lake.days("usage_report")}
+    return sorted(day for day in held if f"{day:%Y-%m}" in months)
+
+
+def all_months(lake: Lake) -> tuple[str, ...]:
+    """The UTC months the lake has usage reports or attempts of."""
+    return months_of({*lake.days("attempt"), *lake.days("usage_report")})
+
+
+def is_simulated(lake: Lake) -> bool:
+    """Whether any segment of the lake was written by the simulation: such a report has to say so."""
+    written = lake.scan("segment", columns=["writer"]).collect()["writer"]
+    return bool(written.is_in(list(WRITERS)).any())
