@@ -26,6 +26,8 @@ INT64_MIN = -(2**63)
 MAX_DEPTH = 8
 MAX_LEAVES = 512
 MAX_LIST = 64
+# Powers of ten beyond those of a float; written out, the text of such a number would outgrow its source without bound.
+MAX_EXPONENT = 400
 
 # Where answers of the known APIs hold usage, from the root of a body or of one stream event.
 CONTAINERS: tuple[str, ...] = (
@@ -295,6 +297,8 @@ def _boolean(out: Flattened, path: str, name: str, text: str) -> None:
 def _fractional(out: Flattened, path: str, name: str, value: float | Decimal) -> None:
     if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
         out.refusals.append(Refusal(path, QuarantineReason.NOT_A_NUMBER))
+    elif isinstance(value, Decimal) and abs(_exponent(value)) > MAX_EXPONENT:
+        out.refusals.append(Refusal(path, QuarantineReason.RANGE))
     elif name not in COUNT_KEYS:
         out.leaves.append(Leaf(path, None, decimal_text(value)))
     elif not INT64_MIN <= value <= INT64_MAX:
@@ -306,13 +310,19 @@ def _fractional(out: Flattened, path: str, name: str, value: float | Decimal) ->
         out.integral_floats.append(path)
 
 
+def _exponent(value: Decimal) -> int:
+    """The exponent of a finite decimal's last digit; of an infinity or NaN, which have none, 0."""
+    exponent = value.as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
+
+
 def _string(out: Flattened, path: str, name: str, value: str) -> None:
     if name in COUNT_KEYS:
         out.refusals.append(Refusal(path, QuarantineReason.TYPE))
     elif value in ENUMERATED.get(name, ()) or (name in _MODEL_KEYS and _MODEL.fullmatch(value)):
         out.leaves.append(Leaf(path, None, value))
     elif name in MEASURE_KEYS and _DECIMAL.fullmatch(value):
-        out.leaves.append(Leaf(path, None, decimal_text(Decimal(value))))
+        _fractional(out, path, name, Decimal(value))
     else:
         out.dropped_strings += 1
 
