@@ -249,26 +249,33 @@ def _walk(out: Flattened, path: str, name: str, value: object, key: bytes, depth
         _scalar(out, path, name, value)
 
 
+def label_of(item: Mapping[object, object], index: int, seen: dict[str, int]) -> tuple[str, str | None]:
+    """How the `index`-th element of a list of objects is named, and the key that named it, if one did.
+
+    `seen` counts the discriminators met so far in this list.
+    """
+    for discriminator in _DISCRIMINATORS:
+        told = item.get(discriminator)
+        if isinstance(told, str) and told in ENUMERATED[discriminator]:
+            seen[told] = seen.get(told, 0) + 1
+            return (told if seen[told] == 1 else f"{told}#{seen[told]}"), discriminator
+    return str(index), None
+
+
 def _walk_list(out: Flattened, path: str, name: str, items: Sequence[object], key: bytes, depth: int) -> None:
     if len(items) > MAX_LIST:
         out.refusals.append(Refusal(path, QuarantineReason.TOO_LARGE))
         return
     seen: dict[str, int] = {}
     for index, item in enumerate(items):
-        label, skip = str(index), None
-        if isinstance(item, Mapping):
-            for discriminator in _DISCRIMINATORS:
-                told = item.get(discriminator)
-                if isinstance(told, str) and told in ENUMERATED[discriminator]:
-                    seen[told] = seen.get(told, 0) + 1
-                    label, skip = told if seen[told] == 1 else f"{told}#{seen[told]}", discriminator
-                    break
-            for inner, value in item.items():
-                if inner != skip:
-                    shown = inner if inner in KEYS else hashed_key(key, str(inner))
-                    _walk(out, f"{path}[{label}].{shown}", str(inner), value, key, depth + 1)
-        else:
-            _walk(out, f"{path}[{label}]", name, item, key, depth + 1)
+        if not isinstance(item, Mapping):
+            _walk(out, f"{path}[{index}]", name, item, key, depth + 1)
+            continue
+        label, skip = label_of(item, index, seen)
+        for inner, value in item.items():
+            if inner != skip:
+                shown = inner if inner in KEYS else hashed_key(key, str(inner))
+                _walk(out, f"{path}[{label}].{shown}", str(inner), value, key, depth + 1)
 
 
 def _scalar(out: Flattened, path: str, name: str, value: object) -> None:
