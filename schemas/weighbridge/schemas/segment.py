@@ -148,10 +148,12 @@ def conform(name: str, data: pa.Table) -> pa.Table:
             values = data.column(column.name)
             try:
                 values = values if values.type == column.type else values.cast(column.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                # Arrow's own message quotes the value, which may be text: neither it nor its chain is passed on.
                 raise ContractError(
-                    f"{name}.{column.name}: {values.type} does not fit {column.type}: {error}"
-                ) from error
+                    f"{name}.{column.name}: a value of type {values.type} does not fit {column.type}; "
+                    "write the column again in that type"
+                ) from None
         else:
             values = pa.chunked_array([pa.nulls(data.num_rows, column.type)])
         if not column.nullable and values.null_count:
