@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from weighbridge.schemas import segment as module
 from weighbridge.schemas.enumerations import Ended
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.segment import (
@@ -95,7 +94,7 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path, monkeypatch: pytest
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(module.pq, "write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(OSError, match="no space left"):
         sealed(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,87 @@
+"""Published words never change: everything of the first version is still there, with the meaning it had.
+
+`frozen_v1.json` lists the enumerations and columns of schema version 1 and is itself held by a digest. A later
+version may add members, nullable columns and tables, raises SCHEMA_VERSION, and gets a file of its own beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from weighbridge.schemas.enumerations import ENUMERATIONS
+from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.table import Column
+from weighbridge.schemas.tables import TABLES
+from weighbridge.schemas.version import SCHEMA_VERSION, check_version
+
+FILE = Path(__file__).with_name("frozen_v1.json")
+FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
+DIGEST = "0b99b59809dcada1e3627ff1c38c1f052f771c00e25711d92317744fef62144e"
+
+
+def facts(column: Column) -> str:
+    """All of a column that a reader or writer depends on; its sentence of documentation may be bettered."""
+    parts = [
+        str(column.type),
+        "nullable" if column.nullable else "required",
+        column.values.__name__ if column.values else "",
+        "" if column.minimum is None else str(column.minimum),
+        column.pattern or "",
+        "personal" if column.personal else "",
+    ]
+    return "|".join(parts)
+
+
+def test_the_frozen_file_itself_is_frozen() -> None:
+    assert hashlib.sha256(FILE.read_bytes()).hexdigest() == DIGEST
+
+
+@pytest.mark.parametrize("name", FROZEN["enumerations"])
+def test_members_keep_their_place_and_their_spelling(name: str) -> None:
+    first = FROZEN["enumerations"][name]
+    assert [str(member) for member in ENUMERATIONS[name]][: len(first)] == first
+
+
+@pytest.mark.parametrize("name", FROZEN["tables"])
+def test_columns_keep_their_type_and_meaning(name: str) -> None:
+    frozen = FROZEN["tables"][name]
+    table = TABLES[name]
+    assert (str(table.domain), list(table.key), table.daily) == (frozen["domain"], frozen["key"], frozen["daily"])
+    now = {column.name: facts(column) for column in table.columns}
+    assert {column: now.get(column) for column in frozen["columns"]} == frozen["columns"]
+
+
+def test_what_was_added_later_is_nullable() -> None:
+    for name, frozen in FROZEN["tables"].items():
+        for column in TABLES[name].columns:
+            assert column.nullable or column.name in frozen["columns"], f"{name}.{column.name}"
+
+
+def test_nothing_is_added_without_raising_the_version() -> None:
+    added = [name for name in TABLES if name not in FROZEN["tables"]]
+    added += [
+        f"{n}.{c.name}" for n, f in FROZEN["tables"].items() for c in TABLES[n].columns if c.name not in f["columns"]
+    ]
+    added += [name for name in ENUMERATIONS if name not in FROZEN["enumerations"]]
+    added += [f"{n}.{m}" for n, members in FROZEN["enumerations"].items() for m in ENUMERATIONS[n] if m not in members]
+    assert not added or SCHEMA_VERSION > 1, f"{added}: raise SCHEMA_VERSION and freeze them in a file of their own"
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_every_version_up_to_our_own_is_read(version: int) -> None:
+    assert check_version(version, "x") == version
+
+
+@pytest.mark.parametrize("found", [None, 0, -1, True, "1", 1.0, [1]])
+def test_what_is_no_version_says_what_is(found: object) -> None:
+    with pytest.raises(ContractError, match=r"a whole number from 1 to 1 is allowed.*import it with a mapping file"):
+        check_version(found, "some file")
+
+
+def test_a_later_version_is_refused() -> None:
+    with pytest.raises(ContractError, match="Upgrade weighbridge on this host, then ingest the file again"):
+        check_version(SCHEMA_VERSION + 1, "some file")
