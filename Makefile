@@ -1,0 +1,43 @@
+# The jobs of a developer. `make demo` and `make test` do all set-up themselves (see setup.sh).
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-full lint types contracts vocabulary lock check clean
+
+demo:
+	./setup.sh demo
+
+test:
+	./setup.sh test
+
+# Also the larger samples that `make test` leaves out.
+test-full:
+	./setup.sh test -m "slow or not slow"
+
+$(BIN)/ruff:
+	./setup.sh install
+
+lint: $(BIN)/ruff
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(BIN)/ruff
+	$(BIN)/mypy
+
+contracts: $(BIN)/ruff
+	$(BIN)/lint-imports
+
+# Writes schemas/vocabulary.json anew; a test fails where it is out of date.
+vocabulary: $(BIN)/ruff
+	$(BIN)/python -m weighbridge.schemas.export schemas/vocabulary.json
+
+# Writes constraints.txt from what is installed in the environment.
+lock: $(BIN)/ruff
+	$(BIN)/python .ci/lock.py
+
+# All that .ci/run does.
+check:
+	bash .ci/run
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# One command that does all set-up and then the job, on a fresh Debian or Ubuntu:
+#
+#   ./setup.sh demo [OPTIONS]   install, then run the main job on data the product makes itself
+#   ./setup.sh test [OPTIONS]   install, then pass the tests (options go to pytest)
+#   ./setup.sh install [EXTRA]  only install, into .venv
+#
+# As root it installs missing system packages (python3-venv, and chromium for the tests of the report) with apt-get;
+# otherwise it says which to ask for. PYTHON names another interpreter, VENV another environment.
+set -euo pipefail
+cd "$(dirname "$0")"
+VENV="${VENV:-.venv}"
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+
+say() { printf '%s\n' "$*" >&2; }
+fail() { say "setup: $*"; exit 2; }
+
+apt_install() { # PACKAGE...: with apt-get where that is possible
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+    say "setup: installing $* with apt-get"
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"; } \
+        >/dev/null </dev/null
+}
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() { # prints the first interpreter that is 3.11 or later
+    local name
+    for name in ${PYTHON:-python3.11 python3 python3.12 python3.13 python3.14}; do
+        if command -v "$name" >/dev/null && new_enough "$name"; then command -v "$name"; return 0; fi
+    done
+    return 1
+}
+
+make_venv() {
+    local python
+    if [ -x "$VENV/bin/python" ] && new_enough "$VENV/bin/python"; then return 0; fi
+    python="$(find_python)" || { apt_install python3 python3-venv && python="$(find_python)"; } \
+        || fail "Python 3.11 or later is needed; install it, or name it: PYTHON=/path/to/python $0"
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        apt_install python3-venv "$(basename "$(readlink -f "$python")")-venv" || apt_install python3-venv \
+            || fail "the venv module of $python is missing; as root: apt-get install python3-venv"
+    fi
+    "$python" -m venv --clear "$VENV"
+}
+
+install() { # EXTRAS: nothing is done where the same extras were installed from the same files before
+    local stamp="$VENV/.installed" wanted
+    make_venv
+    wanted="$1 $(cat pyproject.toml constraints.txt | sha256sum)"
+    if [ -f "$stamp" ] && grep -qxF -- "$wanted" "$stamp"; then return 0; fi
+    say "setup: installing weighbridge[$1] into $VENV (about a minute)"
+    "$VENV/bin/python" -m pip install --quiet -c constraints.txt -e ".[$1]" </dev/null
+    printf '%s\n' "$wanted" >>"$stamp"
+}
+
+find_chromium() {
+    local name
+    for name in chromium chromium-browser google-chrome; do command -v "$name" >/dev/null && return 0; done
+    return 1
+}
+
+job="${1:-}"
+[ $# -eq 0 ] || shift
+case "$job" in
+demo)
+    install pipeline,report
+    exec "$VENV/bin/weighbridge" demo "$@"
+    ;;
+test)
+    install pipeline,report,ids,dev
+    find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
+    exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" "$@"
+    ;;
+install)
+    install "${1:-pipeline,report,ids,dev}"
+    ;;
+*)
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
