@@ -1,11 +1,11 @@
 """An installation: the folder with its settings, its pseudonym key, its lake and its reports.
 
-    <home>/
-        weighbridge.toml        settings; every knob is named in it
-        keys/pseudonym.key      64 hexadecimal digits, mode 0600: whoever has it can tell names from pseudonyms
-        lake/                   the tables
-        reports/                what people open
-        spool/                  sealed segments wait here
+<home>/
+    weighbridge.toml        settings; every knob is named in it
+    keys/pseudonym.key      64 hexadecimal digits, mode 0600: whoever has it can tell names from pseudonyms
+    lake/                   the tables
+    reports/                what people open
+    spool/                  sealed segments wait here
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from weighbridge.schemas.identity import key_id
 
 KEY_FILE = "keys/pseudonym.key"
 SPOOL = "spool"
+NOTHING: Mapping[str, object] = {}
 _KEY_BYTES = 32
 _KEY_TEXT = re.compile(r"[0-9a-f]{32,128}")
 
@@ -70,12 +71,20 @@ class Home:
         return Lake.open(self.settings.lake)
 
 
-def init_home(path: Path, *, key: bytes | None = None) -> Home:
+def init_home(
+    path: Path,
+    *,
+    key: bytes | None = None,
+    given: Mapping[str, object] = NOTHING,
+    env: Mapping[str, str] | None = None,
+) -> Home:
     """Make an installation in the folder `path`, or complete one; what is there already is left as it is.
 
     Args:
         path: the folder; made with mode 0700 if it is not there.
         key: the pseudonym key (16 to 64 bytes); drawn from the system's random source if null.
+        given: settings to write into a new settings file, by name; the others stay at their default.
+        env: the environment; the process's own where null.
 
     Raises:
         ConfigError: `path` is a file, or it holds another key than the one given.
@@ -85,8 +94,8 @@ def init_home(path: Path, *, key: bytes | None = None) -> Home:
         raise ConfigError(f"{root} is a file; name a folder for the installation")
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (root / FILE).exists():
-        (root / FILE).write_text(document({"key_file": KEY_FILE}), encoding="utf-8")
-    settings = load(root / FILE)
+        (root / FILE).write_text(document({"key_file": KEY_FILE, **given}), encoding="utf-8")
+    settings = load(root / FILE, env)
     if not settings.key_file.exists():
         _write_key(settings.key_file, key or secrets.token_bytes(_KEY_BYTES))
     elif key is not None and key != read_key(settings.key_file):
@@ -107,7 +116,8 @@ def open_home(where: Path | Settings, *, env: Mapping[str, str] | None = None) -
         ConfigError: there is no settings file, it cannot be used as written, or the key file is missing, malformed
             or readable by others.
     """
-    settings = where if isinstance(where, Settings) else load(find_config(where, os.environ if env is None else env))
+    env = os.environ if env is None else env
+    settings = where if isinstance(where, Settings) else load(find_config(where, env), env)
     return Home(settings.folder, settings, read_key(settings.key_file))
 
 
