@@ -1,0 +1,93 @@
+"""Exit codes, and what is said when something goes wrong: the next step, and never a value of the data."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+
+from weighbridge.schemas.errors import Transient, WeighbridgeError
+
+CLEAN = 0
+FINDINGS = 1  # something is wrong with the data
+USAGE = 2  # a wrong option, setting or file; an error the user can mend
+REFUSED = 3  # a gate refused
+CRASH = 70  # a fault of the program
+PIPE_CLOSED = 141  # the reader of our output went away, as for every Unix tool
+INTERRUPTED = 130
+
+_HINTS = {
+    errno.ENOSPC: "make room on that disk and run the command again; what was committed is safe",
+    errno.EACCES: "check the owner and mode of that path, or run the command as its owner",
+    errno.EPERM: "check the owner and mode of that path, or run the command as its owner",
+    errno.EROFS: "that file system is read-only; name another place",
+    errno.ENOENT: "check the path",
+}
+
+
+@contextmanager
+def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn every way a command can fail into a line on standard error and an exit code.
+
+    Args:
+        debug: whether to show where a crash happened, asked when it has. The text of foreign exceptions may quote
+            data, so it is never shown.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        hush()
+        raise typer.Exit(PIPE_CLOSED) from None
+    except WeighbridgeError as error:
+        advice = " Try again later." if isinstance(error, Transient) else ""
+        complain(f"{error}{advice}")
+        raise typer.Exit(USAGE) from None
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        hint = _HINTS.get(error.errno or 0, "check the path and the disk")
+        complain(f"{error.strerror or type(error).__name__}{where}; {hint}")
+        raise typer.Exit(USAGE) from None
+    except RuntimeError as error:
+        if isinstance(error, (typer.Exit, typer.Abort)):
+            raise
+        crashed(error, debug=debug())
+        raise typer.Exit(CRASH) from None
+    except Exception as error:
+        if isinstance(error, typer.BadParameter.__bases__):
+            raise
+        crashed(error, debug=debug())
+        raise typer.Exit(CRASH) from None
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"weighbridge: {message}\n")
+
+
+def crashed(error: BaseException, *, debug: bool) -> None:
+    """Say that the program failed: the types of the exceptions and, for debugging, the places; no text of theirs."""
+    if debug:
+        sys.stderr.write("".join(_places(error)))
+    hint = "the lines above say where" if debug else "run it again with --log-level debug to see where"
+    complain(f"crashed with {type(error).__name__}; {hint}. This is a fault of the program: please report it.")
+
+
+def _places(error: BaseException) -> Iterator[str]:
+    inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if inner is not None:
+        yield from _places(inner)
+        yield "\nwhich led to\n\n"
+    yield from traceback.format_tb(error.__traceback__)
+    yield f"{type(error).__module__}.{type(error).__qualname__}\n"
+
+
+def hush() -> None:
+    """Send what is still to be written to standard output nowhere, so that the end of the process says nothing."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,84 @@
+"""The command `weighbridge`: finds the verbs, runs one, and turns its outcome into an exit code.
+
+0 clean    1 findings    2 usage    3 gate refused    70 crash    130 interrupted    141 output closed
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from weighbridge.cli import commands, exits
+from weighbridge.cli.command import PANELS, Command
+from weighbridge.cli.options import Config, LogLevel
+from weighbridge.cli.session import begin, session_of
+from weighbridge.schemas.discovery import declared
+
+
+class Verbs(TyperGroup):
+    """The group of all verbs: the one place where an error becomes a line and an exit code."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the verb; its return value is the exit code."""
+        session = session_of(ctx)
+        with exits.guarded(lambda: session.debug):
+            code = super().invoke(ctx)
+        if code:
+            raise typer.Exit(code)
+        return code
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        from weighbridge.schemas.version import SCHEMA_VERSION
+
+        sys.stdout.write(f"weighbridge {version('weighbridge')} (vocabulary {SCHEMA_VERSION})\n")
+        raise typer.Exit
+
+
+def _root(
+    ctx: typer.Context,
+    config: Config = None,
+    log_level: LogLevel = None,
+    _show: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The independent scale for LLM tokens: weigh what was served, check what was reported and billed.
+
+    Exit codes: 0 clean, 1 findings, 2 usage, 3 gate refused, 70 crash.
+    """
+    begin(ctx, config, log_level)
+
+
+def application() -> typer.Typer:
+    """The command line with every verb of `commands/`."""
+    app = typer.Typer(
+        name="weighbridge", cls=Verbs, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
+    app.callback()(_root)
+    found = declared(commands, "COMMAND", Command).values()
+    for command in sorted(found, key=lambda item: (PANELS.index(item.panel), item.order, item.name)):
+        if isinstance(command.run, typer.Typer):
+            app.add_typer(command.run, name=command.name, rich_help_panel=command.panel)
+        else:
+            app.command(command.name, rich_help_panel=command.panel)(command.run)
+    return app
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """The console script. Leaves the process with an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    typer.main.get_command(application()).main(args=arguments, prog_name="weighbridge")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,55 @@
+"""The options that several verbs share, declared once."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+
+
+def parse_month(text: str) -> str:
+    """A month written `YYYY-MM`."""
+    if not _MONTH.fullmatch(text) or text.startswith("0000"):
+        raise typer.BadParameter(f"{text!r} is no month; write it as YYYY-MM, such as 2026-03")
+    return text
+
+
+def parse_day(text: str) -> date:
+    """A day written `YYYY-MM-DD` or `YYYYMMDD`."""
+    for form in ("%Y-%m-%d", "%Y%m%d"):
+        try:
+            day = datetime.strptime(text, form).date()  # noqa: DTZ007 - a calendar day has no zone
+        except ValueError:
+            continue
+        if text in {day.strftime("%Y-%m-%d"), day.strftime("%Y%m%d")}:
+            return day
+    raise typer.BadParameter(f"{text!r} is no day; write it as YYYY-MM-DD or YYYYMMDD, such as 2026-03-31")
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Month = Annotated[
+    str | None,
+    typer.Option("--month", metavar="YYYY-MM", parser=parse_month, help="Only this UTC month; all where left out."),
+]
+Since = Annotated[
+    date | None, typer.Option("--since", metavar="DAY", parser=parse_day, help="First day, YYYY-MM-DD or YYYYMMDD.")
+]
+Until = Annotated[
+    date | None, typer.Option("--until", metavar="DAY", parser=parse_day, help="Last day, inclusive, written likewise.")
+]
+Timezone = Annotated[
+    str | None, typer.Option("--timezone", metavar="ZONE", help="Time zone of the days, such as Europe/Berlin.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="Settings file, or its folder; found here or above if left out."),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error; the log goes to standard error."),
+]

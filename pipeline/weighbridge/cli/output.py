@@ -1,0 +1,86 @@
+"""What goes to standard output: one JSON document, or tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH = 240
+
+
+def console() -> Console:
+    """Standard output. Cells are taken as they are: no mark-up, no emoji names, no colouring of numbers."""
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
+
+
+def write_json(value: object, *, lines: bool = False) -> None:
+    """One JSON document: indented, or on one line where the output is one document a line."""
+    text = json.dumps(plain(value), ensure_ascii=False, indent=None if lines else 1, allow_nan=False)
+    sys.stdout.write(text + "\n")
+
+
+def plain(value: object) -> object:
+    """`value` as JSON holds it: exact decimals and days as text, null for what is unknown."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, Decimal):
+        return exact(value)
+    if isinstance(value, date):  # a datetime is one too
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    return value
+
+
+def exact(value: Decimal) -> str:
+    """All digits of an amount, without the zeros that only fill the places of its column."""
+    digits = format(value, "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def shown(value: object) -> str:
+    """A value as people read it: grouped thousands, a dash for unknown, no control character."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Decimal):
+        return exact(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown(item) for item in value)
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    return "".join("?" if unicodedata.category(mark) in {"Cc", "Cf", "Cs"} else mark for mark in text)
+
+
+def write_table(names: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
+    """A table. Columns that hold numbers only are set to the right."""
+    held = [list(row) for row in rows]
+    table = Table(title=title, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
+    for index, name in enumerate(names):
+        cells = [row[index] for row in held if row[index] is not None]
+        numbers = bool(cells) and all(isinstance(cell, (int, Decimal)) and not isinstance(cell, bool) for cell in cells)
+        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in held:
+        table.add_row(*(Text(shown(cell)) for cell in row))
+    console().print(table)
+
+
+def write_line(text: str = "") -> None:
+    """A line for people."""
+    sys.stdout.write(text + "\n")
