@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -74,7 +74,8 @@ def demo(out: Path, *, seed: int = 7, attempts: int = 20_000, days: int = 90, st
     """
     made_with = {"seed": seed, "attempts": attempts, "days": days, "start": start.isoformat()}
     home = _home(out, made_with, seed)
-    expected = _simulated(home, seed=seed, attempts=attempts, days=days, start=start)
+    _simulate(home, seed=seed, attempts=attempts, days=days, start=start)
+    expected = stored_faults(home)
     take_in(home, sorted(home.spool.glob(f"*{SUFFIX}")), Intake(day=start))
     lake = home.lake()
     months = all_months(lake)
@@ -113,6 +114,21 @@ def found_faults(findings: pl.DataFrame) -> list[ExpectedFinding]:
     )
 
 
+def new_home(root: Path, seed: int) -> Home:
+    """A new installation for a demonstration, with a key and prices of its own."""
+    given = {"prices": ["prices"], "title": "Simulated quarter"}
+    home = init_home(root, key=demo_key(seed), given=given, env=_NO_ENVIRONMENT)
+    (root / "prices").mkdir()
+    shutil.copyfile(_PRICES, root / "prices" / _PRICES.name)
+    return home
+
+
+def stored_faults(home: Home) -> list[ExpectedFinding]:
+    """The expected findings that were written beside the segments in the spool."""
+    content = json.loads((home.spool / EXPECTED_FILE).read_text(encoding="utf-8"))
+    return [ExpectedFinding(**row) for row in content["expected"]]
+
+
 def _home(out: Path, made_with: Mapping[str, object], seed: int) -> Home:
     root = out.expanduser().absolute()
     if (root / _MADE_WITH).is_file():
@@ -121,23 +137,14 @@ def _home(out: Path, made_with: Mapping[str, object], seed: int) -> Home:
         return open_home(root / SETTINGS_FILE, env=_NO_ENVIRONMENT)
     if root.exists() and any(root.iterdir()):
         raise ConfigError(f"{root} is not empty; name a new folder for the demonstration")
-    given = {"prices": ["prices"], "title": "Simulated quarter"}
-    home = init_home(root, key=demo_key(seed), given=given, env=_NO_ENVIRONMENT)
-    (root / "prices").mkdir()
-    shutil.copyfile(_PRICES, root / "prices" / _PRICES.name)
+    home = new_home(root, seed)
     (root / _MADE_WITH).write_text(json.dumps(made_with) + "\n", encoding="utf-8")
     return home
 
 
-def _simulated(home: Home, *, seed: int, attempts: int, days: int, start: date) -> list[ExpectedFinding]:
-    """The expected findings of the segments in the spool, which are written if they are not there whole."""
-    stored = home.spool / EXPECTED_FILE
-    if not stored.is_file():
+def _simulate(home: Home, *, seed: int, attempts: int, days: int, start: date) -> None:
+    """Write the segments into the spool, unless they are there whole: the expected findings are written last."""
+    if not (home.spool / EXPECTED_FILE).is_file():
         for leftover in home.spool.glob(f"*{SUFFIX}"):
             shutil.rmtree(leftover)
         simulate(home.spool, attempts=attempts, seed=seed, start=start, days=days, key=home.key)
-    return _expected(json.loads(stored.read_text(encoding="utf-8"))["expected"])
-
-
-def _expected(rows: Iterable[Mapping[str, object]]) -> list[ExpectedFinding]:
-    return [ExpectedFinding(**row) for row in rows]  # type: ignore[arg-type]

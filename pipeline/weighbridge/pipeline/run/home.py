@@ -87,7 +87,7 @@ def init_home(
         env: the environment; the process's own where null.
 
     Raises:
-        ConfigError: `path` is a file, or it holds another key than the one given.
+        ConfigError: `path` is a file, it holds another key than the one given, or the key of a lake with rows is lost.
     """
     root = path.expanduser().absolute()
     if root.exists() and not root.is_dir():
@@ -97,6 +97,7 @@ def init_home(
         (root / FILE).write_text(document({"key_file": KEY_FILE, **given}), encoding="utf-8")
     settings = load(root / FILE, env)
     if not settings.key_file.exists():
+        _check_unkeyed(settings)
         _write_key(settings.key_file, key or secrets.token_bytes(_KEY_BYTES))
     elif key is not None and key != read_key(settings.key_file):
         raise ConfigError(
@@ -142,6 +143,15 @@ def read_key(path: Path) -> bytes:
     if not _KEY_TEXT.fullmatch(text) or len(text) % 2:
         raise ConfigError(f"{path} holds no key: 32 to 128 hexadecimal digits are expected; restore it from a backup")
     return bytes.fromhex(text)
+
+
+def _check_unkeyed(settings: Settings) -> None:
+    """A lake that has rows is never given a second key."""
+    if Lake.create(settings.lake).rows("segment"):
+        raise ConfigError(
+            f"{settings.key_file} is gone, and {settings.lake} has rows that were written with it; a new key would not "
+            "match them. Restore the key file from a backup, or start with an empty folder."
+        )
 
 
 def _write_key(path: Path, key: bytes) -> None:
