@@ -1,0 +1,1 @@
+"""Ingest: files in, rows of the vocabulary out; usage reports are read by dialects."""

@@ -1,0 +1,238 @@
+"""What a dialect is: the facts by which one API's usage leaves are read. No dialect holds code.
+
+A dialect maps each path to the *role* its number plays, names the *readings* that are conceivable (the first value of
+each axis is the convention the provider declares), says what an absent field means, and how the parts of a stream
+merge. `solver` weighs the readings against each other; nothing here decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from itertools import product
+
+from weighbridge.schemas.enumerations import Ended
+
+_ORDINAL = re.compile(r"#\d+(?=])")
+_LABEL = re.compile(r"\[[^\]]*\]")
+
+
+class Role(StrEnum):
+    """The part a reported number plays. Whether one contains another is the question of the reading."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    TOTAL = "total"
+    CACHE_READ = "cache_read"
+    CACHE_WRITE = "cache_write"  # all writes, whatever their lifetime
+    CACHE_WRITE_5M = "cache_write_5m"
+    CACHE_WRITE_1H = "cache_write_1h"
+    REASONING = "reasoning"
+    TOOL_PROMPT = "tool_prompt"
+    # A part of a direction that only our own vocabulary states outright; for providers it is what is left.
+    INPUT_UNCACHED = "input_uncached"
+    CACHE_WRITE_UNKNOWN = "cache_write_unknown"
+    OUTPUT_VISIBLE = "output_visible"
+    # Modalities of the input field, of the tool-use prompt, of the cache reads and of the output field.
+    INPUT_TEXT = "input_text"
+    INPUT_DOCUMENT = "input_document"  # counted and priced as text
+    INPUT_AUDIO = "input_audio"
+    INPUT_IMAGE = "input_image"
+    INPUT_VIDEO = "input_video"
+    TOOL_TEXT = "tool_text"
+    TOOL_DOCUMENT = "tool_document"
+    TOOL_AUDIO = "tool_audio"
+    TOOL_IMAGE = "tool_image"
+    TOOL_VIDEO = "tool_video"
+    CACHED_TEXT = "cached_text"
+    CACHED_DOCUMENT = "cached_document"
+    CACHED_AUDIO = "cached_audio"
+    CACHED_IMAGE = "cached_image"
+    CACHED_VIDEO = "cached_video"
+    OUTPUT_TEXT = "output_text"
+    OUTPUT_DOCUMENT = "output_document"
+    OUTPUT_AUDIO = "output_audio"
+    OUTPUT_IMAGE = "output_image"
+    OUTPUT_VIDEO = "output_video"
+    UNCACHED_AUDIO = "uncached_audio"
+    UNCACHED_IMAGE = "uncached_image"
+    UNCACHED_VIDEO = "uncached_video"
+    # Evidence: kept and compared, never part of a sum.
+    ITERATION_INPUT = "iteration_input"
+    ITERATION_OUTPUT = "iteration_output"
+    ACCEPTED_PREDICTION = "accepted_prediction"
+    REJECTED_PREDICTION = "rejected_prediction"
+    EVIDENCE = "evidence"
+
+
+EVIDENCE: frozenset[Role] = frozenset({Role.ACCEPTED_PREDICTION, Role.REJECTED_PREDICTION, Role.EVIDENCE})
+# Numbers that are taken from the leaves, in the order of their columns.
+COUNTED: tuple[Role, ...] = tuple(role for role in Role if role not in EVIDENCE)
+# Of those, what must not be negative: iterations are only compared with the figures beside them.
+SUMMED: tuple[Role, ...] = tuple(r for r in COUNTED if r not in {Role.ITERATION_INPUT, Role.ITERATION_OUTPUT})
+# A report that has none of these says nothing about tokens.
+CORE: tuple[Role, ...] = (
+    Role.INPUT,
+    Role.OUTPUT,
+    Role.TOTAL,
+    Role.CACHE_READ,
+    Role.CACHE_WRITE,
+    Role.CACHE_WRITE_5M,
+    Role.CACHE_WRITE_1H,
+    Role.REASONING,
+    Role.TOOL_PROMPT,
+    Role.INPUT_UNCACHED,
+    Role.CACHE_WRITE_UNKNOWN,
+    Role.OUTPUT_VISIBLE,
+)
+SPLIT = ("audio", "image", "video")
+INPUT_BY_MODALITY = tuple(Role(f"input_{name}") for name in SPLIT)
+TOOL_BY_MODALITY = tuple(Role(f"tool_{name}") for name in SPLIT)
+CACHED_BY_MODALITY = tuple(Role(f"cached_{name}") for name in SPLIT)
+UNCACHED_BY_MODALITY = tuple(Role(f"uncached_{name}") for name in SPLIT)
+OUTPUT_BY_MODALITY = tuple(Role(f"output_{name}") for name in SPLIT)
+# Per figure that providers itemise by modality: its text rows (text and what counts as text), then the split rows.
+ITEMISED: Mapping[Role, tuple[tuple[Role, ...], tuple[Role, ...]]] = {
+    Role.INPUT: ((Role.INPUT_TEXT, Role.INPUT_DOCUMENT), INPUT_BY_MODALITY),
+    Role.TOOL_PROMPT: ((Role.TOOL_TEXT, Role.TOOL_DOCUMENT), TOOL_BY_MODALITY),
+    Role.CACHE_READ: ((Role.CACHED_TEXT, Role.CACHED_DOCUMENT), CACHED_BY_MODALITY),
+    Role.OUTPUT: ((Role.OUTPUT_TEXT, Role.OUTPUT_DOCUMENT), OUTPUT_BY_MODALITY),
+}
+
+
+class Axis(StrEnum):
+    """One question a reading answers with yes or no."""
+
+    INPUT_INCLUDES_CACHE = "input_includes_cache"
+    OUTPUT_INCLUDES_REASONING = "output_includes_reasoning"
+    INPUT_INCLUDES_TOOL_PROMPT = "input_includes_tool_prompt"
+    TOTAL_COUNTS_CACHE_TWICE = "total_counts_cache_twice"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One answer to every axis."""
+
+    input_includes_cache: bool = False
+    output_includes_reasoning: bool = False
+    input_includes_tool_prompt: bool = False
+    total_counts_cache_twice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What an absent field means; a role that is named nowhere here is unknown.
+
+    Attributes:
+        zero: the provider leaves the field out where it is zero, or had nothing to count before the field existed.
+        zero_beside: zero where one of these other fields is there, else unknown: the object that holds them was given.
+    """
+
+    zero: frozenset[Role] = frozenset()
+    zero_beside: Mapping[Role, frozenset[Role]] = field(default_factory=dict)
+
+
+class Merge(StrEnum):
+    """How the parts of a stream become one report."""
+
+    LAST = "last"  # running totals: the last part that has counts, never a sum
+    START_DELTA = "start_delta"  # later parts revise, field by field, what the first one said
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """How the events of a stream are told apart.
+
+    Attributes:
+        merge: how parts merge.
+        opening: event types that open an answer; their counts of output are placeholders.
+        revising: event types that revise the opening.
+        closing: event types that end an answer, and how.
+        finish: (list, field) of an event: the field is set when the answer is whole.
+        unclosed: what a stream without any of these says about its end.
+    """
+
+    merge: Merge = Merge.LAST
+    opening: frozenset[str] = frozenset()
+    revising: frozenset[str] = frozenset()
+    closing: Mapping[str, Ended] = field(default_factory=dict)
+    finish: tuple[tuple[str, str], ...] = ()
+    unclosed: Ended = Ended.UNKNOWN
+
+
+# What the opening of a stream cannot know yet.
+PLACEHOLDERS: tuple[Role, ...] = (
+    Role.OUTPUT,
+    Role.REASONING,
+    Role.OUTPUT_TEXT,
+    Role.OUTPUT_DOCUMENT,
+    *OUTPUT_BY_MODALITY,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Dialect:
+    """The facts of one API.
+
+    Attributes:
+        name: as it stands in `reading.dialect`.
+        apis: the names the API goes by; the first is ours.
+        providers: who speaks it so; `any` where the provider does not matter.
+        source: the provider's page the facts were read from.
+        containers: where usage stands in a body or event; the first one is that of a bare usage object.
+        roles: path below the container -> role. `[*]` stands for any label of a list; rows of a list are summed.
+        axes: per axis the conceivable values, the declared convention first. An axis left out is no.
+        absent: what absent fields mean, per provider; `any` serves the providers that are not named.
+        stream: how a stream is read.
+        itemised: modality details list every modality, so that they should add up even without a text row.
+        direct: each class is stated outright (our own vocabulary) instead of being what is left.
+    """
+
+    name: str
+    apis: tuple[str, ...]
+    providers: tuple[str, ...]
+    source: str
+    containers: tuple[str, ...]
+    roles: Mapping[str, Role]
+    axes: Mapping[Axis, tuple[bool, ...]]
+    absent: Mapping[str, Absent]
+    stream: Stream = field(default_factory=Stream)
+    itemised: bool = False
+    direct: bool = False
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """Every conceivable reading, the declared one first."""
+        combined = product(*self.axes.values())
+        return tuple(Reading(**dict(zip((str(a) for a in self.axes), values, strict=True))) for values in combined)
+
+    @property
+    def merges(self) -> bool:
+        """Whether later parts of a stream revise earlier ones field by field."""
+        return self.stream.merge is Merge.START_DELTA
+
+    def absent_for(self, provider: str | None) -> Absent:
+        """What absent fields mean when this provider answers."""
+        return self.absent.get(provider or "any") or self.absent["any"]
+
+    def relative(self, path: str) -> str | None:
+        """The path below its container, or null where it lies in none."""
+        for container in self.containers:
+            if path.startswith(f"{container}."):
+                return path[len(container) + 1 :]
+        return None
+
+    def role_of(self, relative: str) -> tuple[str, Role] | None:
+        """The entry of `roles` a path below the container belongs to: (its spelling there, its role)."""
+        plain = _ORDINAL.sub("", relative)
+        for spelling in (plain, _LABEL.sub("[*]", plain)):
+            if spelling in self.roles:
+                return spelling, self.roles[spelling]
+        return None
+
+    def rule(self, reading: Reading) -> str:
+        """A reading as convention=value pairs."""
+        return "; ".join(f"{axis}={'yes' if getattr(reading, axis) else 'no'}" for axis in self.axes)

@@ -1,0 +1,82 @@
+"""Anthropic Messages: the input excludes cache reads and writes, the output includes thinking, there is no total.
+
+    input 3, created 12,304 (all five-minute), read 0   ->   input_total 12,307
+
+A stream opens with the input counts and a placeholder for the output; `message_delta` brings the output and repeats,
+and so revises, any other field. A revised creation without its lifetime split makes the old split stale.
+"""
+
+from __future__ import annotations
+
+from weighbridge.pipeline.ingest.dialect import (
+    CACHED_BY_MODALITY,
+    INPUT_BY_MODALITY,
+    OUTPUT_BY_MODALITY,
+    TOOL_BY_MODALITY,
+    Absent,
+    Axis,
+    Dialect,
+    Merge,
+    Role,
+    Stream,
+)
+from weighbridge.schemas.enumerations import Ended
+
+_ITERATION = {
+    "input_tokens": Role.ITERATION_INPUT,
+    "output_tokens": Role.ITERATION_OUTPUT,
+    "cache_creation_input_tokens": Role.EVIDENCE,
+    "cache_read_input_tokens": Role.EVIDENCE,
+    "cache_creation.ephemeral_5m_input_tokens": Role.EVIDENCE,
+    "cache_creation.ephemeral_1h_input_tokens": Role.EVIDENCE,
+    "model": Role.EVIDENCE,
+}
+
+DIALECT = Dialect(
+    name="anthropic_messages",
+    apis=("anthropic_messages", "messages"),
+    providers=("anthropic",),
+    source="https://docs.anthropic.com/en/api/messages",
+    containers=("usage", "message.usage"),
+    roles={
+        "input_tokens": Role.INPUT,
+        "output_tokens": Role.OUTPUT,
+        "cache_read_input_tokens": Role.CACHE_READ,
+        "cache_creation_input_tokens": Role.CACHE_WRITE,
+        "cache_creation.ephemeral_5m_input_tokens": Role.CACHE_WRITE_5M,
+        "cache_creation.ephemeral_1h_input_tokens": Role.CACHE_WRITE_1H,
+        "output_tokens_details.thinking_tokens": Role.REASONING,
+        "server_tool_use.web_search_requests": Role.EVIDENCE,
+        "server_tool_use.web_fetch_requests": Role.EVIDENCE,
+        "service_tier": Role.EVIDENCE,
+        "inference_geo": Role.EVIDENCE,
+        "speed": Role.EVIDENCE,
+        **{f"iterations[*].{name}": role for name, role in _ITERATION.items()},
+    },
+    axes={
+        Axis.INPUT_INCLUDES_CACHE: (False, True),
+        Axis.OUTPUT_INCLUDES_REASONING: (True, False),
+    },
+    absent={
+        "any": Absent(
+            zero=frozenset(
+                {
+                    Role.CACHE_READ,
+                    Role.CACHE_WRITE,
+                    Role.TOOL_PROMPT,
+                    *INPUT_BY_MODALITY,
+                    *TOOL_BY_MODALITY,
+                    *CACHED_BY_MODALITY,
+                    *OUTPUT_BY_MODALITY,
+                }
+            )
+        )
+    },
+    stream=Stream(
+        merge=Merge.START_DELTA,
+        opening=frozenset({"message_start"}),
+        revising=frozenset({"message_delta"}),
+        closing={"message_delta": Ended.COMPLETE, "message_stop": Ended.COMPLETE},
+        unclosed=Ended.CUT,
+    ),
+)

@@ -1,0 +1,209 @@
+"""What one usage report means: `read_usage` for one record, with `UsageReading` as its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from weighbridge.pipeline.ingest.dialect import Role
+from weighbridge.pipeline.ingest.dialects import dialect_for
+from weighbridge.pipeline.ingest.merge import merge
+from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
+from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
+from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
+from weighbridge.schemas.enumerations import Ended, Verdict
+from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
+from weighbridge.schemas.leaves import Leaf
+
+__all__ = [
+    "ERROR_EVENT",
+    "INTEGRAL_FLOAT",
+    "STRINGS_DROPPED",
+    "Part",
+    "UsageReading",
+    "calls_of",
+    "no_dialect",
+    "parts_of",
+    "read_parts",
+    "read_usage",
+]
+
+CLASS_NAMES: tuple[str, ...] = tuple(str(name) for name in REPORTED_CLASSES)
+CELL_NAMES: tuple[str, ...] = tuple(str(cell.name) for cell in CROSSED_CELLS)
+_ENDED = {
+    **{str(ended): ended for ended in Ended},
+    "completed": Ended.COMPLETE,
+    "client_disconnected": Ended.CUT,
+    "client_cancelled": Ended.CUT,
+    "cancelled": Ended.CUT,
+    "aborted": Ended.CUT,
+    "failed": Ended.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReading:
+    """The disjoint counts of one usage report, with a verdict on how sure they are.
+
+    Attributes:
+        provider, api, model: as the record names them.
+        dialect: the dialect that read it, null where there is none for (provider, api).
+        verdict, reason: how sure the reading is, and why, in words.
+        rule: the reading that was chosen, as convention=value pairs; empty where there is none.
+        counts: the seven reported token classes, each the total over all modalities. Null is unknown, never zero.
+        cells: of some classes, the part that is audio, image or video.
+        input_total, output_total, total: sums; null where unknown.
+        reported_total: the provider's own total, as it stands.
+        ended: whether the answer was whole.
+        flags: what was noticed, snake_case, in alphabetical order.
+        leaves: the raw leaves the reading was made from, parts of a stream merged.
+        estimated: local counts that stand beside null totals, never inside them.
+    """
+
+    provider: str
+    api: str
+    model: str | None
+    dialect: str | None
+    verdict: Verdict
+    reason: str
+    rule: str
+    counts: dict[str, int | None]
+    cells: dict[str, int | None]
+    input_total: int | None
+    output_total: int | None
+    total: int | None
+    reported_total: int | None
+    ended: Ended
+    flags: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+    estimated: dict[str, int] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, for `weighbridge read`. Holds numbers, paths and words of the product, never text."""
+        return {
+            "provider": self.provider,
+            "api": self.api,
+            "model": self.model,
+            "dialect": self.dialect,
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+            "rule": self.rule,
+            "counts": dict(self.counts),
+            "cells": dict(self.cells),
+            "input_total": self.input_total,
+            "output_total": self.output_total,
+            "total": self.total,
+            "reported_total": self.reported_total,
+            "ended": str(self.ended),
+            "flags": list(self.flags),
+            "leaves": {leaf.path: leaf.text if leaf.integer is None else leaf.integer for leaf in self.leaves},
+            "estimated": None if self.estimated is None else dict(self.estimated),
+        }
+
+
+def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReading:
+    """Read one record: provider, api, model, and one of usage (object), response (body) or events (list).
+
+    An optional `context` holds `ended` and `local_counts` {prompt_tokens, delivered_output_tokens}. Never raises on
+    data: what cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
+
+    Args:
+        record: the parsed JSON object.
+        key: the installation's pseudonym key, which names unknown keys of the usage object.
+    """
+    provider, api, model = (_named(record.get(name)) for name in ("provider", "api", "model"))
+    context = record.get("context")
+    context = context if isinstance(context, Mapping) else {}
+    told = context.get("ended")
+    ended = _ENDED.get(told, Ended.UNKNOWN) if isinstance(told, str) else None
+    events = record.get("events")
+    if events is not None and not isinstance(events, (list, tuple)):
+        refused = parts_of(api or "", response=0, ended=ended)
+        return read_parts(provider, api, model, refused)
+    parts = parts_of(
+        api or "", usage=record.get("usage"), response=record.get("response"), events=events, key=key, ended=ended
+    )
+    local = context.get("local_counts")
+    return read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {})
+
+
+def read_parts(
+    provider: str | None,
+    api: str | None,
+    model: str | None,
+    parts: Sequence[Part],
+    *,
+    local: Mapping[str, object] | None = None,
+) -> UsageReading:
+    """Read the parts of one answer, as `parts_of` gives them.
+
+    Args:
+        provider, api, model: who answered, through which API, with what.
+        parts: at least one.
+        local: counts made on this side {prompt_tokens, delivered_output_tokens}, for `estimated`.
+    """
+    dialect = dialect_for(provider, api)
+    by_path = {leaf.path: leaf for part in parts for leaf in part.flattened.leaves}
+    leaves = tuple(by_path[path] for path in sorted(by_path))
+    reported: int | None = None
+    solution = Solution(0, None, None, None, NO_CLASSES, NO_CELLS)
+    refused = next((part.flattened.refusals[0] for part in parts if part.flattened.refusals), None)
+    verdict, rule = Verdict.UNKNOWN, ""
+    flags: tuple[str, ...] = ()
+    if refused is not None:
+        reason, flags = f"{refused.path} cannot be read: {refused.reason}", flag_names(Flag.UNREADABLE)
+    elif dialect is None:
+        reason = no_dialect(provider, api)
+        flags = () if leaves else flag_names(Flag.USAGE_MISSING)
+    else:
+        figures, leaves = merge(dialect, parts)
+        solution = solve(dialect, provider, figures)
+        verdict, reason, rule, flags = words(dialect, solution.code)
+        reported = figures.values.get(Role.TOTAL)
+    return UsageReading(
+        provider=provider or "",
+        api=api or "",
+        model=model,
+        dialect=dialect.name if dialect else None,
+        verdict=verdict,
+        reason=reason,
+        rule=rule,
+        counts=dict(zip(CLASS_NAMES, solution.classes, strict=True)),
+        cells=dict(zip(CELL_NAMES, solution.cells, strict=True)),
+        input_total=solution.input_total,
+        output_total=solution.output_total,
+        total=solution.total,
+        reported_total=reported,
+        ended=parts[-1].ended,
+        flags=flags,
+        leaves=leaves,
+        estimated=_estimate(solution, local or {}),
+    )
+
+
+def no_dialect(provider: str | None, api: str | None) -> str:
+    """The reason of a reading nobody can make yet."""
+    return f"no dialect for provider {provider or 'unknown'} and API {api or 'unknown'}; the leaves are kept"
+
+
+def _named(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _estimate(solution: Solution, local: Mapping[str, object]) -> dict[str, int] | None:
+    """Local counts beside the totals that are unknown; a total of both where each side is known or estimated."""
+    sides = {
+        "input_total": (solution.input_total, local.get("prompt_tokens")),
+        "output_total": (solution.output_total, local.get("delivered_output_tokens")),
+    }
+    out = {
+        name: counted
+        for name, (reported, counted) in sides.items()
+        if reported is None and isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0
+    }
+    if not out:
+        return None
+    both = [out.get(name, reported) for name, (reported, _) in sides.items()]
+    if solution.total is None and None not in both:
+        out["total"] = sum(count or 0 for count in both)
+    return out
