@@ -1,0 +1,96 @@
+"""The price keys of a row, and the cells of the token lattice that each of them prices.
+
+`input = "2.5"` is the price of a million uncached input tokens of text. A modality has a key of its own (`audio_in`),
+or is named in the row's `modalities` where the provider charges it like text. Nothing falls back from one class to
+another: a class that has tokens and no price is reported as unpriced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+
+from weighbridge.schemas.enumerations import Modality, TokenClass
+from weighbridge.schemas.lattice import CROSSED_CLASSES, SPLIT_MODALITIES, Cell
+
+PriceKey = tuple[TokenClass, Modality]
+
+# An amount is tokens x price / 10**6 in 18 decimal places, so a price of at most 12 places is never rounded; and
+# below this limit no count below 2**63 leaves the 20 digits before the point.
+PLACES = 12
+HIGHEST = Decimal(100_000)
+_DECIMAL = re.compile(rf"\d{{1,6}}(\.\d{{1,{PLACES}}})?")
+
+_PLAIN: dict[str, tuple[PriceKey, ...]] = {
+    "input": ((TokenClass.INPUT_UNCACHED, Modality.TEXT),),
+    "output": ((TokenClass.OUTPUT_VISIBLE, Modality.TEXT), (TokenClass.REASONING, Modality.TEXT)),
+    "reasoning": ((TokenClass.REASONING, Modality.TEXT),),
+    "cache_read": ((TokenClass.CACHE_READ, Modality.TEXT),),
+    "cache_write_5m": ((TokenClass.CACHE_WRITE_5M, Modality.TEXT),),
+    "cache_write_1h": ((TokenClass.CACHE_WRITE_1H, Modality.TEXT),),
+    "cache_write_unknown": ((TokenClass.CACHE_WRITE_UNKNOWN, Modality.TEXT),),
+}
+_SPLIT: dict[str, tuple[PriceKey, ...]] = {
+    name: ((token_class, modality),)
+    for modality in SPLIT_MODALITIES
+    for name, token_class in (
+        (f"{modality}_in", TokenClass.INPUT_UNCACHED),
+        (f"{modality}_out", TokenClass.OUTPUT_VISIBLE),
+        (f"cache_read_{modality}", TokenClass.CACHE_READ),
+    )
+}
+KEYS: dict[str, tuple[PriceKey, ...]] = {**_PLAIN, **_SPLIT}
+
+
+def price(text: object) -> Decimal:
+    """A price per million as it is written: the digits, without trailing zeros.
+
+    Raises:
+        TypeError: it is written as a number.
+        ValueError: it is no plain decimal, has too many places or is out of range. Both messages say what to write.
+    """
+    if isinstance(text, (float, int)):
+        raise TypeError(
+            f"is a {type(text).__name__}; a price is a decimal in quotes, because a binary number cannot hold every "
+            "price exactly"
+        )
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise ValueError(
+            f'is no plain decimal such as "2.5" with at most 6 digits before the point and {PLACES} after it'
+        )
+    value = Decimal(text)
+    if value >= HIGHEST:
+        raise ValueError(f"is not below {HIGHEST}; the unit is one million tokens")
+    return plain(value)
+
+
+def plain(value: Decimal) -> Decimal:
+    """The same number without trailing zeros and without an exponent."""
+    return Decimal(format(value.normalize(), "f"))
+
+
+def expand(prices: Mapping[str, Decimal], modalities: Collection[Modality] = ()) -> dict[PriceKey, Decimal]:
+    """The price of each cell, from prices by key.
+
+    Args:
+        prices: key of `KEYS` -> price per million.
+        modalities: charged like text, where the row has no price of their own for them.
+    """
+    out = {cell: prices[name] for name in sorted(prices, key=_generality) for cell in KEYS[name]}
+    for token_class in CROSSED_CLASSES:
+        plain = out.get((token_class, Modality.TEXT))
+        for modality in modalities:
+            if plain is not None:
+                out.setdefault((token_class, modality), plain)
+    return out
+
+
+def _generality(name: str) -> tuple[bool, str]:
+    # `output` first, so that `reasoning` has the last word on its cell.
+    return name != "output", name
+
+
+def cell_name(key: PriceKey) -> str:
+    """The name of a priced cell, as the `reading` table calls it."""
+    return Cell(*key).name
