@@ -1,22 +1,175 @@
-"""Usage reports to readings, many at a time: grouped by (provider, api, leaf shape), then solved as columns."""
+"""Usage reports to readings, many at a time: cut by (provider, api), then by leaf shape, then solved as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from datetime import date
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
-    from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.ingest import merge_frame
+from weighbridge.pipeline.ingest.dialect import Dialect, Role
+from weighbridge.pipeline.ingest.dialects import dialect_for
+from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
+from weighbridge.pipeline.ingest.reading import no_dialect
+from weighbridge.pipeline.ingest.solver_frame import solve_frame
+from weighbridge.pipeline.lake import Lake, empty, shaped
+from weighbridge.schemas.enumerations import Verdict
+
+# A report is one answer's usage as one source tells it; its parts are the rows that share these.
+REPORT_KEY = ("attempt_lo", "attempt_hi", "source", "child", "report", "revision")
+_CARRIED = (
+    "attempt_hi",
+    "attempt_lo",
+    "day",
+    "source",
+    "child",
+    "report",
+    "provider",
+    "api",
+    "model",
+    "segment",
+    "segment_row",
+    "revision",
+)
+_LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers")
+_PARTS = ("row", "report_id", "provider", "api", "model", *_LEAVES)
+# Rows solved at once: enough that the work per call does not show, few enough that its columns stay small.
+_CHUNK = 250_000
+# Rows of readings held before they are written.
+_BATCH = 1_000_000
 
 
 def read_reports(reports: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `usage_report` to rows of `reading`: parts of one report merged, in the order of the table's key."""
-    raise NotImplementedError
+    """Rows of `usage_report` to rows of `reading`: one per report, in the order of their first parts.
+
+    Agrees row by row with `read_usage`. Every revision is read; which one counts is the caller's business.
+    """
+    if reports.is_empty():
+        return empty("reading")
+    frame = reports.with_row_index("row")
+    singles, multiples = _by_parts(frame)
+    readings = pl.concat([*_read(singles, _alone), *_read(multiples, _merged)], how="diagonal").sort("row")
+    carried = _with_models(frame.select("row", *_CARRIED), multiples)[readings["row"]]
+    return shaped("reading", pl.concat([carried.drop("row"), readings.drop("row")], how="horizontal"))
 
 
 def refresh_readings(lake: Lake, days: Collection[date]) -> int:
-    """Read the last revision of every report of these days again and replace their readings; returns how many."""
-    raise NotImplementedError
+    """Read the last revision of every report of these days and replace their readings; returns how many there are."""
+    written, held = 0, 0
+    batch: dict[date, pl.DataFrame] = {}
+    for day in sorted(days):
+        reports = lake.scan("usage_report", first=day, last=day, columns=_read_columns()).collect()
+        batch[day] = read_reports(_last_revisions(reports))
+        held += batch[day].height
+        if held >= _BATCH:
+            lake.replace("reading", pl.concat(batch.values()), days=list(batch))
+            written, held, batch = written + held, 0, {}
+    if batch:
+        lake.replace("reading", pl.concat(batch.values()), days=list(batch))
+    return written + held
+
+
+def _read_columns() -> list[str]:
+    return [*_CARRIED, "part", *_LEAVES]
+
+
+def _last_revisions(reports: pl.DataFrame) -> pl.DataFrame:
+    if reports.is_empty() or reports["revision"].max() == 0:
+        return reports
+    return reports.filter(pl.col("revision") == pl.col("revision").max().over(REPORT_KEY[:-1]))
+
+
+def _by_parts(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows that are a report each, and the sorted rows of reports of several parts, with an id per report."""
+    frame = frame.with_columns(report_id="row")
+    later = frame.filter(pl.col("part") > 0).select(REPORT_KEY).unique()
+    if later.is_empty():
+        return frame.select(_PARTS), frame.clear().select(_PARTS)
+    singles = frame.join(later, on=REPORT_KEY, how="anti", maintain_order="left")
+    multiples = (
+        frame.join(later, on=REPORT_KEY, how="semi")
+        .sort(*REPORT_KEY, "part", "row")
+        .with_columns(report_id=pl.struct(REPORT_KEY).rle_id())
+        .with_columns(pl.col("provider", "api").first().over("report_id"))
+    )
+    return singles.select(_PARTS), multiples.select(_PARTS)
+
+
+def _with_models(carried: pl.DataFrame, multiples: pl.DataFrame) -> pl.DataFrame:
+    """The model of a report is named by its first part that names one."""
+    if multiples.is_empty():
+        return carried
+    named = multiples.group_by("report_id").agg(
+        row=pl.col("row").first(), first_model=pl.col("model").drop_nulls().first()
+    )
+    joined = carried.join(named.drop("report_id"), on="row", how="left", maintain_order="left")
+    return joined.with_columns(model=pl.coalesce("model", "first_model")).drop("first_model")
+
+
+def _read(parts: pl.DataFrame, merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    for (provider, api), rows in parts.partition_by("provider", "api", as_dict=True, maintain_order=True).items():
+        dialect = dialect_for(provider, api)
+        if dialect is None:
+            yield _unread(no_dialect(provider, api), rows)
+            continue
+        for block in _blocks(rows):
+            figures = merge(dialect, merge_frame.figures_of(dialect, block))
+            yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
+
+
+def _blocks(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Slices of bounded size; the rows of a report stand together, and no report is in two slices."""
+    ids, start = rows["report_id"], 0
+    while start < rows.height:
+        end = min(start + _CHUNK, rows.height)
+        while end < rows.height and ids[end] == ids[end - 1]:
+            end += 1
+        yield rows[start:end]
+        start = end
+
+
+def _alone(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
+    return merge_frame.single(dialect, parts)
+
+
+def _merged(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
+    return merge_frame.revised(dialect, parts) if dialect.merges else merge_frame.last(dialect, parts)
+
+
+def _unread(reason: str, parts: pl.DataFrame) -> pl.DataFrame:
+    """Reports nobody can read yet: their leaves stay in `usage_report`."""
+    told = pl.col("leaf_shape") != ""
+    missing = pl.lit(list(flag_names(Flag.USAGE_MISSING)), dtype=pl.List(pl.String))
+    none = pl.lit([], dtype=pl.List(pl.String))
+    reports = parts.group_by("report_id", maintain_order=True).agg(
+        row=pl.col("row").first(), ended=pl.col("ended").last(), told=told.any()
+    )
+    return reports.select(
+        "row",
+        "ended",
+        verdict=pl.lit(str(Verdict.UNKNOWN)),
+        reason=pl.lit(reason),
+        rule=pl.lit(""),
+        flags=pl.when("told").then(none).otherwise(missing),
+    )
+
+
+def _worded(dialect: Dialect, figures: pl.DataFrame, solved: pl.DataFrame) -> pl.DataFrame:
+    """The solved numbers with verdict, reason, rule and flags in words."""
+    codes = solved["code"].unique().sort()
+    said = [words(dialect, code) for code in codes]
+    lexicon = pl.DataFrame(
+        {
+            "code": codes,
+            "dialect": pl.repeat(dialect.name, len(said), eager=True),
+            "verdict": [str(verdict) for verdict, _, _, _ in said],
+            "reason": [reason for _, reason, _, _ in said],
+            "rule": [rule for _, _, rule, _ in said],
+            "flags": pl.Series([list(flags) for *_, flags in said], dtype=pl.List(pl.String)),
+        }
+    )
+    total = pl.col(Role.TOTAL) if Role.TOTAL in figures.columns else pl.lit(None, dtype=pl.Int64)
+    beside = figures.select("row", "ended", reported_total=total)
+    worded = solved.join(lexicon, on="code", how="left", maintain_order="left").drop("code")
+    return pl.concat([beside, worded], how="horizontal")

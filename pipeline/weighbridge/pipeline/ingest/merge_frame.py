@@ -1,0 +1,183 @@
+"""Leaves to figures and parts to reports over columns: `plan.apply` and `merge`, for many reports of one dialect.
+
+Rows are cut by leaf shape, so that a role is one position of a list in each cut; then all shapes are one frame again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+import polars as pl
+
+from weighbridge.pipeline.ingest.dialect import CORE, PLACEHOLDERS, Dialect, Role
+from weighbridge.pipeline.ingest.outcome import Flag
+from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT
+from weighbridge.pipeline.ingest.plan import LIMIT, Plan, plan_of
+from weighbridge.schemas.enumerations import Ended, ReportPart
+
+_NO = pl.lit(value=False)
+_SPLIT = (Role.CACHE_WRITE_5M, Role.CACHE_WRITE_1H)
+
+
+def figures_of(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
+    """What each part says.
+
+    Args:
+        dialect: how the leaves are read.
+        parts: row, report_id, part_kind, ended, notes, leaf_shape, leaf_integers.
+
+    Returns:
+        at (the place among `parts`, whose order is kept), row, report_id, part_kind, ended, failed (an error event
+        came after), a column per role, noticed, counted.
+    """
+    cut = parts.with_row_index("at").partition_by("leaf_shape", as_dict=True, maintain_order=True)
+    pieces = [_piece(plan_of(dialect, str(shape)), rows) for (shape,), rows in cut.items()]
+    frame = pl.concat(pieces, how="diagonal").sort("at") if len(pieces) > 1 else pieces[0]
+    roles = roles_in(frame)
+    if dialect.merges:
+        opening = pl.col("part_kind") == str(ReportPart.START)
+        frame = frame.with_columns(
+            pl.when(~opening).then(role).alias(role) for role in roles if role in set(PLACEHOLDERS)
+        )
+    return frame.with_columns(
+        counted=_any([pl.col(role).is_not_null() for role in roles if role in CORE]),
+        noticed=pl.col("noticed") | _bit(_noted(INTEGRAL_FLOAT), Flag.INTEGRAL_FLOAT),
+        failed=_noted(ERROR_EVENT),
+    ).drop("notes")
+
+
+def roles_in(frame: pl.DataFrame) -> list[Role]:
+    """The roles that are columns of a frame, in the order of the roles."""
+    return [role for role in Role if role in frame.columns]
+
+
+def _piece(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
+    noticed = []
+    columns = {}
+    for role, fields in plan.sources:
+        sums = [_field(positions) for positions in fields]
+        columns[str(role)] = pl.coalesce(sums)
+        large = _any([(_at(at) > LIMIT) | (_at(at) < -LIMIT) for positions in fields for at in positions])
+        noticed.append(_bit(large, Flag.COUNT_TOO_LARGE))
+        if len(sums) > 1:
+            noticed.append(_bit(_any([one != columns[str(role)] for one in sums]), Flag.FIELDS_DISAGREE))
+    unmapped = _any([_at(at).is_not_null() for at in plan.unmapped])
+    noticed.append(_bit(unmapped, Flag.UNMAPPED_LEAVES))
+    return rows.select("at", "row", "report_id", "part_kind", "ended", "notes", **columns, noticed=reduce(or_, noticed))
+
+
+def _at(position: int) -> pl.Expr:
+    return pl.col("leaf_integers").list.get(position, null_on_oob=True)
+
+
+def _field(positions: Sequence[int]) -> pl.Expr:
+    """The sum of the rows of a list, unknown where all of them are."""
+    if len(positions) == 1:
+        return _at(positions[0])
+    rows = [_at(at) for at in positions]
+    return pl.when(_any([row.is_not_null() for row in rows])).then(pl.sum_horizontal(rows))
+
+
+def _noted(note: str) -> pl.Expr:
+    return pl.col("notes").list.contains(note).fill_null(value=False)
+
+
+def single(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
+    """The figures of reports of one part each."""
+    return _finish(dialect, parts.with_columns(first_kind="part_kind", several=_NO, stale_split=_NO))
+
+
+def last(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
+    """The figures of reports whose last part with counts holds the final ones; rows sorted by report and part."""
+    final = (pl.col("part_kind") == str(ReportPart.FINAL)) & pl.col("counted")
+    chosen = parts.group_by("report_id", maintain_order=True).agg(
+        at=pl.coalesce(pl.col("at").filter("counted").max(), pl.col("at").max()),
+        failed_at=pl.col("at").filter("failed").max(),
+        first_row=pl.col("row").first(),
+        last_ended=pl.col("ended").last(),
+        several=final.sum() > 1,
+    )
+    merged = chosen.join(parts.drop("report_id"), on="at", how="left", maintain_order="left")
+    merged = merged.with_columns(
+        row="first_row",
+        ended="last_ended",
+        failed=(pl.col("failed_at") >= pl.col("at")).fill_null(value=False),
+        first_kind="part_kind",
+        stale_split=_NO,
+    )
+    return _finish(dialect, merged.drop("at", "failed_at", "first_row", "last_ended"))
+
+
+def revised(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
+    """The figures of reports whose opening is revised by later parts; rows sorted by report and part."""
+    opening = pl.col("part_kind") == str(ReportPart.START)
+    answers = parts.group_by("report_id", maintain_order=True).agg(
+        begins=pl.coalesce(pl.col("at").filter(opening).max(), pl.col("at").min()),
+        several=opening.sum() > 1,
+        first_row=pl.col("row").first(),
+        last_ended=pl.col("ended").last(),
+    )
+    used = parts.join(answers, on="report_id", how="left", maintain_order="left").filter(
+        pl.col("at") >= pl.col("begins")
+    )
+    merged = used.group_by("report_id", maintain_order=True).agg(
+        *(pl.col(role).last(ignore_nulls=True) for role in roles_in(used)),
+        noticed=pl.col("noticed").bitwise_or(),
+        failed=pl.col("failed").any(),
+        first_kind=pl.col("part_kind").first(),
+        row=pl.col("first_row").first(),
+        ended=pl.col("last_ended").last(),
+        several=pl.col("several").first(),
+        stale_split=_stale(roles_in(used)),
+    )
+    counted = _any([pl.col(role).is_not_null() for role in roles_in(merged) if role in CORE])
+    return _finish(dialect, merged.with_columns(counted=counted))
+
+
+def _stale(roles: Sequence[Role]) -> pl.Expr:
+    """Whether the writes were revised by a part that does not repeat their lifetime split."""
+    split_roles = [role for role in _SPLIT if role in roles]
+    if Role.CACHE_WRITE not in roles or not split_roles:
+        return pl.lit(value=False).first()
+    written, split = pl.col(Role.CACHE_WRITE), _any([pl.col(role).is_not_null() for role in split_roles])
+    later = pl.col("at").filter(written.is_not_null()).max() > pl.col("at").filter(split).max()
+    changed = written.last(ignore_nulls=True).ne_missing(written.filter(split).last())
+    return (later & changed).fill_null(value=False)
+
+
+def _finish(dialect: Dialect, reports: pl.DataFrame) -> pl.DataFrame:
+    """What is noticed about a report as a whole."""
+    roles = roles_in(reports)
+    output = pl.col(Role.OUTPUT).is_null() if Role.OUTPUT in roles else pl.lit(value=True)
+    opened = (pl.col("first_kind") == str(ReportPart.START)) & output & pl.lit(dialect.merges)
+    cut = opened | (pl.col("ended") == str(Ended.CUT))
+    told = [role for role in (Role.ITERATION_INPUT, Role.ITERATION_OUTPUT) if role in roles]
+    beside = {Role.ITERATION_INPUT: Role.INPUT, Role.ITERATION_OUTPUT: Role.OUTPUT}
+    left_out = _any([pl.col(role).is_not_null() for role in told]) & _any(
+        [
+            (pl.col(role) if role in roles else _null()).ne_missing(pl.col(other) if other in roles else _null())
+            for role, other in beside.items()
+        ]
+    )
+    noticed = (
+        pl.col("noticed")
+        | _bit(pl.col("several"), Flag.SEVERAL_ANSWERS)
+        | _bit(pl.col("counted") & pl.col("failed"), Flag.ERROR_AFTER_USAGE)
+        | _bit(pl.col("counted") & cut, Flag.OUTPUT_INCOMPLETE)
+        | _bit(left_out, Flag.ITERATIONS_LEFT_OUT)
+    )
+    return reports.select("row", "ended", *roles, "stale_split", noticed=noticed)
+
+
+def _null() -> pl.Expr:
+    return pl.lit(None, dtype=pl.Int64)
+
+
+def _bit(condition: pl.Expr, bit: int) -> pl.Expr:
+    return pl.when(condition).then(pl.lit(int(bit), dtype=pl.Int64)).otherwise(pl.lit(0, dtype=pl.Int64))
+
+
+def _any(conditions: Sequence[pl.Expr]) -> pl.Expr:
+    return reduce(or_, (condition.fill_null(value=False) for condition in conditions), _NO)
