@@ -19,7 +19,7 @@ from weighbridge.schemas.enumerations import PriceBasis
 _IDENTITY = ("attempt_hi", "attempt_lo", "day", "source", "child", "report", "revision")
 READING_COLUMNS = (*_IDENTITY, "provider", "model", "verdict", *COUNTS)
 # Days are priced together up to about so many readings, which bounds memory.
-BATCH = 400_000
+BATCH = 200_000
 
 
 def price_readings(readings: pl.DataFrame | pl.LazyFrame, book: PriceBook) -> pl.DataFrame:
