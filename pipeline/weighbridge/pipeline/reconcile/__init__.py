@@ -1,0 +1,1 @@
+"""What the engine did against what `usage` reported: match, explain to the last token, or name the residual."""

@@ -1,0 +1,107 @@
+"""One row per attempt, whoever wrote about it: engine figures from the row that has them, recounts likewise."""
+
+from __future__ import annotations
+
+import narwhals as nw
+
+from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, added, latest, single_and_several, tokens, words
+from weighbridge.schemas.enumerations import AttemptStatus
+from weighbridge.schemas.tables import UNASSIGNED
+
+# A figure that leads, and the evidence that is only worth something beside it: all from the row of one source.
+FIGURES: dict[str, tuple[str, ...]] = {
+    "input_computed": ("cached_engine",),
+    "output_computed": ("reasoning_computed", "withheld_end_token"),
+    "input_recounted": ("recount_template", "recount_special", "recount_has_template", "recount_has_special"),
+    "output_recounted": (),
+}
+# Columns that describe the attempt; a source that leaves one out does not hide what another says.
+DESCRIPTION = (
+    *("provider", "api", "model", "template", "tenant", "task", "route"),
+    *("attempt_status", "messages", "choices", "finish_reason"),
+)
+COLUMNS_READ = (
+    *KEY,
+    *("source", "revision", "day", "provider", "api", "model_requested", "model_served", "template"),
+    *("tenant", "task", "route", "status", "messages", "n", "finish_reason", "usage_expected"),
+    *("input_computed", "cached_local", "cached_external", "output_computed", "reasoning_computed"),
+    *("withheld_end_token", "input_recounted", "recount_template", "recount_special", "recount_has_template"),
+    *("recount_has_special", "output_recounted"),
+)
+_PLACES = ("tenant", "task", "route")
+OUTPUT = (
+    *KEY,
+    "day",
+    *DESCRIPTION,
+    "usage_expected",
+    *(name for lead, beside in FIGURES.items() for name in (f"{lead}_by", lead, *beside)),
+)
+_WORDS = (*("provider", "api", "model", "template", "tenant", "task", "route"), "attempt_status", "finish_reason")
+_FLAGS = ("usage_expected", "recount_has_template", "recount_has_special")
+
+
+def blank() -> dict[str, Expr]:
+    """Every column of `OUTPUT` as a null of its type: an attempt of which nothing is known."""
+    nulls: dict[str, Expr] = dict.fromkeys(OUTPUT, tokens())
+    nulls |= dict.fromkeys((*_WORDS, *(f"{lead}_by" for lead in FIGURES)), words())
+    return nulls | dict.fromkeys(_FLAGS, nw.lit(None, dtype=nw.Boolean)) | {"day": nw.lit(None, dtype=nw.Date)}
+
+
+def one_per_attempt(attempts: Frame) -> Frame:
+    """The attempts, last revisions only, with the rows of several sources made one.
+
+    Args:
+        attempts: rows of the table `attempt` with at least `COLUMNS_READ`.
+
+    Returns:
+        One row per attempt key with `OUTPUT`. `<figure>_by` names the source the figure was taken from: the first in
+        alphabetical order that has it. Descriptive columns come from that source too, else from any that knows; the
+        day is the earliest.
+    """
+    rows = _shaped(latest(attempts.select(*COLUMNS_READ), (*KEY, "source")))
+    return single_and_several(rows, lambda alone: alone.select(*OUTPUT), _merged)
+
+
+def _shaped(rows: Frame) -> Frame:
+    return rows.with_columns(
+        model=nw.coalesce("model_served", "model_requested"),
+        cached_engine=added(nw.col("cached_local"), nw.col("cached_external")),
+        attempt_status=nw.col("status"),
+        choices=nw.col("n").cast(nw.Int64),
+        messages=nw.col("messages").cast(nw.Int64),
+        **{f"{lead}_by": nw.when(~nw.col(lead).is_null()).then(nw.col("source")) for lead in FIGURES},
+    )
+
+
+def _merged(rows: Frame) -> Frame:
+    leading = rows.with_columns(**{f"{lead}_by": nw.col(f"{lead}_by").min().over(*KEY) for lead in FIGURES})
+    first = nw.col("source").min().over(*KEY)
+    placed = leading.with_columns(main=nw.coalesce(*(nw.col(f"{lead}_by") for lead in FIGURES), first))
+    known = placed.with_columns(
+        *(_unless(name, UNASSIGNED).alias(name) for name in _PLACES),
+        _unless("attempt_status", AttemptStatus.UNKNOWN).alias("attempt_status"),
+    )
+    described = {name: _told("main", name) for name in DESCRIPTION}
+    figures = {
+        name: _of(f"{lead}_by", name) for lead, beside in FIGURES.items() for name in (f"{lead}_by", lead, *beside)
+    }
+    grouped = known.group_by(*KEY).agg(
+        **described, **figures, day=nw.col("day").min(), usage_expected=nw.col("usage_expected").max()
+    )
+    filled = grouped.with_columns(
+        *(nw.col(name).fill_null(UNASSIGNED) for name in _PLACES),
+        nw.col("attempt_status").fill_null(AttemptStatus.UNKNOWN),
+    )
+    return filled.select(*OUTPUT)
+
+
+def _unless(name: str, blank: str) -> Expr:
+    return nw.when(nw.col(name) != blank).then(nw.col(name))
+
+
+def _of(source: str, name: str) -> Expr:
+    return nw.when(nw.col("source") == nw.col(source)).then(nw.col(name)).max()
+
+
+def _told(source: str, name: str) -> Expr:
+    return nw.coalesce(_of(source, name), nw.col(name).min())

@@ -1,0 +1,103 @@
+"""The work on a month: a few days at a time are matched, explained, priced and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+import polars as pl
+
+from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.pipeline.reconcile import gap_findings, record_findings, rows
+from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
+from weighbridge.pipeline.reconcile.month import Month, days_of
+from weighbridge.pipeline.reconcile.period import month_of
+from weighbridge.schemas.enumerations import Direction
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the batches of a month add up to.
+
+    Attributes:
+        attempts: attempts, and reports without one.
+        causes: rows of `gap_cause`.
+        statuses: status -> rows of `reconciled`.
+        caused, unexplained: a tally per batch.
+        unmatched: reports without an attempt, with what they cost, per batch.
+        watched: providers of which attempts were observed.
+        seen: attempts, without the reports nobody saw.
+        unassigned: those of them without a tenant, a tally per batch.
+    """
+
+    attempts: int = 0
+    causes: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+    caused: list[pl.DataFrame] = field(default_factory=list)
+    unexplained: list[pl.DataFrame] = field(default_factory=list)
+    unmatched: list[pl.DataFrame] = field(default_factory=list)
+    watched: set[str] = field(default_factory=set)
+    seen: int = 0
+    unassigned: list[pl.DataFrame] = field(default_factory=list)
+
+
+def reconcile_month(month: Month) -> Outcome:
+    """Write `reconciled` and `gap_cause` of every day of the month; days that have no attempts any more are emptied."""
+    outcome = Outcome()
+    for days in month.batches():
+        _reconcile_days(month, days, outcome)
+    for table in ("reconciled", "gap_cause"):
+        held = [day for day in days_of(month.lake, (table,)) if month_of(day) == month.period]
+        if stale := [day for day in held if day not in month.days]:
+            month.lake.replace(table, pl.DataFrame(schema=polars_schema(table)), days=stale)
+    return outcome
+
+
+def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome) -> None:
+    compared = month.compared(days)
+    sides, pieces = [], []
+    for direction in Direction:
+        explained = month.explained(compared, direction, days)
+        sides.append(collected(rows.reconciled(frame_of(explained))))
+        pieces.append(collected(rows.parts(frame_of(explained), direction)))
+        del explained
+    reconciled = pl.concat(sides)
+    del sides
+    parts = month.priced(pl.concat(pieces), days)
+    month.lake.replace("reconciled", reconciled, days=days)
+    causes = _gap_causes(parts)
+    month.lake.replace("gap_cause", causes, days=days)
+    outcome.attempts += compared.height
+    seen = compared.lazy().filter("seen").select(*KEY, "day", "tenant")
+    outcome.seen += seen.select(pl.len()).collect().item()
+    outcome.unassigned.append(record_findings.without_tenant(seen))
+    outcome.causes += causes.height
+    for status, count in reconciled.group_by("status").len().iter_rows():
+        outcome.statuses[status] = outcome.statuses.get(status, 0) + count
+    outcome.caused.append(gap_findings.caused(parts))
+    outcome.unexplained.append(gap_findings.unexplained(reconciled))
+    _note_unmatched(month, compared, days, outcome)
+
+
+def _note_unmatched(month: Month, compared: pl.DataFrame, days: Sequence[date], outcome: Outcome) -> None:
+    """Reports without an attempt, with what they cost, and who is observed at all."""
+    figures = pl.coalesce("input_computed", "input_recounted", "output_computed", "output_recounted")
+    observed = compared.lazy().filter(pl.col("seen") & figures.is_not_null() & pl.col("provider").is_not_null())
+    outcome.watched |= set(observed.select("provider").unique().collect()["provider"])
+    unseen = compared.filter(~pl.col("seen")).select(*KEY, "day", "provider", "model")
+    costs = month.read("priced_amount", [*KEY, "amount", "currency"], days)
+    keys = unseen.lazy().select(KEY)
+    own = costs.join(keys, on=list(KEY), how="semi").group_by(KEY)
+    whole = (pl.col("amount").null_count() == 0) & (pl.col("currency").n_unique() == 1)
+    summed = own.agg(
+        amount=pl.when(whole).then(pl.col("amount").sum()), currency=pl.when(whole).then(pl.col("currency").min())
+    )
+    outcome.unmatched.append(unseen.lazy().join(summed, on=list(KEY), how="left").collect())
+
+
+def _gap_causes(parts: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the table `gap_cause`: the parts of gaps that were compared."""
+    rows_of_table = parts.filter(pl.col("compared") & pl.col("tokens").is_not_null())
+    names = ("day", "direction", "cause", "tokens", "confidence", "alternatives", "amount", "currency")
+    return rows_of_table.select(*KEY, *names).with_columns(pl.col("alternatives").str.split(","))

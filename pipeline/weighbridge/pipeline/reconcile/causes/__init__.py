@@ -1,0 +1,1 @@
+"""The causes of a gap: one file each, each declares one `CAUSE`."""

@@ -1,0 +1,65 @@
+"""What the flags of a reading are worth as findings. A flag that is not in here is reported as a notice."""
+
+from __future__ import annotations
+
+from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
+from weighbridge.pipeline.reconcile.tally import Kind
+from weighbridge.schemas.enumerations import Severity
+
+# Said by a finding of its own.
+ELSEWHERE = frozenset({MISSING_FLAG})
+
+_FACTS: dict[str, tuple[Severity, str]] = {
+    "total_mismatch": (
+        Severity.WARNING,
+        "The report's own total is not the sum of its parts: ask the provider which of them is billed.",
+    ),
+    "negative_count": (
+        Severity.WARNING,
+        "A count below zero was reported: ask the provider what it means before these reports are paid.",
+    ),
+    "cached_exceeds_input": (
+        Severity.WARNING,
+        "More cached than input tokens were reported: check whether this API counts them outside the prompt.",
+    ),
+    "reasoning_exceeds_output": (
+        Severity.WARNING,
+        "More reasoning than output tokens were reported: check whether this API counts them outside the answer.",
+    ),
+    "convention_refuted": (
+        Severity.WARNING,
+        "The report's own total refutes the convention declared for this API: correct the dialect, then read anew.",
+    ),
+    "ttl_split_exceeds_creation": (
+        Severity.WARNING,
+        "The cache writes by lifetime exceed the writes as a whole: ask the provider which figure is billed.",
+    ),
+    "output_incomplete": (
+        Severity.NOTICE,
+        "The stream was cut before its final usage: read streams to the end, so that the output is counted whole.",
+    ),
+    "error_after_usage": (
+        Severity.NOTICE,
+        "An error followed the usage: check whether the provider charges for these answers.",
+    ),
+    "cache_detail_missing": (
+        Severity.INFO,
+        "Cached tokens are not shown: switch the server's cache report on, so that they can be priced.",
+    ),
+    "modality_details_incomplete": (
+        Severity.INFO,
+        "The modalities do not add up to the count: the rest is priced as text, or not at all where prices differ.",
+    ),
+    "integral_float": (
+        Severity.INFO,
+        "Counts came as decimal fractions without a fraction: mend the exporter, the numbers were read as they are.",
+    ),
+}
+
+
+def kind_of(flag: str) -> Kind:
+    """The kind of finding a flag leads to."""
+    severity, cure = _FACTS.get(
+        flag, (Severity.NOTICE, "Open the reports with `weighbridge explain` and see what the flag stands for.")
+    )
+    return Kind(code=flag, severity=severity, unit="reports", cure=cure)

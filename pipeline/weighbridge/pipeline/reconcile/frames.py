@@ -1,0 +1,88 @@
+"""What the matching, causes and explanation are written in: lazy frames in the subset that every engine understands.
+
+The functions that take and give a `Frame` run unchanged on Polars, DuckDB and Spark, so they keep to Narwhals' lazy
+subset: no filter inside an aggregation, no rank over a window, lengths and sums cast to Int64, several cases as
+nested `otherwise`. Everything else (money, findings, files) happens on small Polars frames afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import polars as pl
+
+Frame: TypeAlias = nw.LazyFrame[Any]
+Expr: TypeAlias = nw.Expr
+
+KEY = ("attempt_lo", "attempt_hi")
+
+
+def frame_of(native: pl.DataFrame | pl.LazyFrame) -> Frame:
+    """A Polars frame as a lazy frame of the common subset."""
+    return nw.from_native(native.lazy())
+
+
+def collected(frame: Frame) -> pl.DataFrame:
+    """The rows of a lazy frame as Polars, whatever engine computed them."""
+    native: Any = frame.to_native()
+    if isinstance(native, pl.LazyFrame):
+        return native.collect(engine="streaming")
+    rows: pl.DataFrame = frame.collect("polars").to_native()
+    return rows
+
+
+def tokens(value: int | None = None) -> Expr:
+    """A literal count; null by default."""
+    return nw.lit(value, dtype=nw.Int64)
+
+
+def words(value: str | None = None) -> Expr:
+    """A literal text; null by default."""
+    return nw.lit(value, dtype=nw.String)
+
+
+def total(expr: Expr) -> Expr:
+    """The sum of a count over a group; null where no row has it, for absent is not zero."""
+    return nw.when(expr.count() > 0).then(expr.sum().cast(nw.Int64))
+
+
+def rows_where(condition: Expr) -> Expr:
+    """How many rows of a group meet a condition."""
+    return nw.when(condition).then(tokens(1)).otherwise(tokens(0)).sum().cast(nw.Int64)
+
+
+def first_of(cases: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
+    """The value of the first condition that holds, as nested cases."""
+    out = otherwise
+    for condition, value in reversed(cases):
+        out = nw.when(condition).then(value).otherwise(out)
+    return out
+
+
+def added(*parts: Expr) -> Expr:
+    """The sum of the parts that are known; null where none is."""
+    known = nw.coalesce(*parts).is_null()
+    whole = parts[0].fill_null(0)
+    for part in parts[1:]:
+        whole = whole + part.fill_null(0)
+    return nw.when(~known).then(whole)
+
+
+def latest(frame: Frame, key: Sequence[str]) -> Frame:
+    """Only the last revision of each key. Few rows were ever revised, so they alone are grouped."""
+    revised = frame.filter(nw.col("revision") > 0)
+    last = revised.group_by(*key).agg(last_revision=nw.col("revision").max())
+    seen = frame.join(last, on=list(key), how="left")
+    kept = nw.col("last_revision").is_null() | (nw.col("revision") == nw.col("last_revision"))
+    return seen.filter(kept).drop("last_revision")
+
+
+def single_and_several(frame: Frame, single: Callable[[Frame], Frame], several: Callable[[Frame], Frame]) -> Frame:
+    """One row per attempt: attempts that have one row take the cheap road, only the others are grouped."""
+    counted = frame.group_by(*KEY).agg(rows_of_key=nw.len().cast(nw.Int64))
+    crowded = counted.filter(nw.col("rows_of_key") > 1).select(*KEY)
+    alone = frame.join(crowded, on=list(KEY), how="anti")
+    crowd = frame.join(crowded, on=list(KEY), how="semi")
+    return nw.concat([single(alone), several(crowd)], how="vertical")

@@ -1,0 +1,138 @@
+"""One month, a few days at a time: memory depends on the days taken together, not on the month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import polars as pl
+
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.reconcile import attempts, coverage, match, money, reports, template
+from weighbridge.pipeline.reconcile.explanation import ended_choices, explained, lessons_of
+from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
+from weighbridge.pipeline.reconcile.period import ends, month_of
+from weighbridge.pipeline.reconcile.placement import Placement, placed
+from weighbridge.pipeline.reconcile.side import side
+from weighbridge.schemas.enumerations import Direction
+
+# Days are taken together up to about so many attempts and readings.
+BATCH_ROWS = 400_000
+_CHILD_READ = (*KEY, "day", "source", "child", "revision", "kind", "finish_reason")
+
+
+@dataclass(frozen=True)
+class Month:
+    """The rows of one UTC month as they lie in the lake.
+
+    Attributes:
+        lake: where they lie.
+        period: `YYYY-MM`.
+        prices: the rows of the price book that were used in the lake.
+    """
+
+    lake: Lake
+    period: str
+    prices: money.Prices
+
+    @cached_property
+    def days(self) -> list[date]:
+        """The days of the month that have attempts or readings."""
+        return [day for day in days_of(self.lake, ("attempt", "reading")) if month_of(day) == self.period]
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Which of its rows belong to another day, and which reports have no attempt."""
+        others = len(days_of(self.lake, ("attempt", "reading"))) > len(self.days)
+        keys = [*KEY, "day"]
+        known, told = (self.lake.scan(table, columns=keys) for table in ("attempt", "reading"))
+        return placed(known, told, self.days, others=others)
+
+    def read(self, table: str, columns: Sequence[str], days: Sequence[date] | None = None) -> pl.LazyFrame:
+        """Rows of a table by attempt that are at home on these days, by default on any of the month."""
+        wanted = list(dict.fromkeys([*columns, *KEY, "day"]))
+        at_home = self.placement.rows(self.lake.scan(table, columns=wanted), self.days if days is None else days)
+        return at_home.select(columns)
+
+    def dated(self, table: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
+        """Rows of a table by their own day."""
+        first, last = ends(self.period)
+        return self.lake.scan(table, first=first, last=last, columns=columns)
+
+    @cached_property
+    def unseen(self) -> pl.DataFrame:
+        """The reports without an attempt and how they stand to known losses (`match.held_against`)."""
+        gaps = self.lake.scan("gap").collect()
+        return collected(
+            match.held_against(
+                frame_of(self.placement.unseen),
+                frame_of(coverage.losses(gaps)),
+                frame_of(coverage.named_losses(gaps)),
+            )
+        )
+
+    @cached_property
+    def speakers(self) -> pl.DataFrame:
+        """Who sent usage reports."""
+        return collected(match.speakers(frame_of(self.read("reading", ["provider", "api"]))))
+
+    def batches(self) -> Iterator[list[date]]:
+        """The days of the month, a few at a time."""
+        sizes: dict[date, int] = {}
+        for table in ("attempt", "reading"):
+            counted = self.dated(table, ["day"]).group_by("day").len().collect()
+            for day, rows_of_day in counted.iter_rows():
+                sizes[day] = sizes.get(day, 0) + rows_of_day
+        batch: list[date] = []
+        for day in self.days:
+            if batch and sum(sizes.get(each, 0) for each in [*batch, day]) > BATCH_ROWS:
+                yield batch
+                batch = []
+            batch.append(day)
+        if batch:
+            yield batch
+
+    def compared(self, days: Sequence[date]) -> pl.DataFrame:
+        """The attempts of these days beside their reports (`match.compared`)."""
+        left = collected(attempts.one_per_attempt(frame_of(self.read("attempt", attempts.COLUMNS_READ, days))))
+        right = collected(reports.per_attempt(frame_of(self.read("reading", reports.COLUMNS_READ, days))))
+        speaking, unseen = frame_of(self.speakers), frame_of(self.unseen.select(*KEY, "loss"))
+        return collected(match.compared(frame_of(left), frame_of(right), speaking, unseen))
+
+    @cached_property
+    def lessons(self) -> pl.DataFrame:
+        """What the month teaches about templates. It is read twice only if there is anything to learn from."""
+        pupils = [
+            collected(lessons_of(side(frame_of(self.compared(days)), Direction.INPUT)))
+            for days in (self.batches() if self._may_learn() else ())
+        ]
+        seen = pl.concat(pupils) if pupils else template.NO_POINTS
+        return collected(template.learnt(frame_of(seen)))
+
+    def _may_learn(self) -> bool:
+        wanted = ["input_recounted", "recount_template", "recount_has_template"]
+        bare = pl.col("recount_template").is_null() & ~pl.col("recount_has_template")
+        found = self.read("attempt", wanted).filter(bare & pl.col("input_recounted").is_not_null())
+        return bool(found.head(1).collect().height)
+
+    def explained(self, compared: pl.DataFrame, direction: Direction, days: Sequence[date]) -> pl.DataFrame:
+        """One direction of them with its causes (`explanation.explained`)."""
+        children = collected(ended_choices(frame_of(self.read("child", _CHILD_READ, days))))
+        return collected(
+            explained(side(frame_of(compared), direction), direction, frame_of(self.lessons), frame_of(children))
+        )
+
+    def priced(self, parts: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
+        """Parts of gaps with what they cost."""
+        keys = parts.lazy().select(KEY).unique()
+        readings = self.read("reading", reports.COLUMNS_READ, days).join(keys, on=list(KEY), how="semi")
+        amounts = self.read("priced_amount", money.PRICED_READ, days).join(keys, on=list(KEY), how="semi")
+        held, costs = pl.collect_all([readings, amounts], engine="streaming")
+        return money.priced(parts, held, costs, self.prices)
+
+
+def days_of(lake: Lake, tables: Sequence[str]) -> list[date]:
+    """The days on which any of these tables has rows."""
+    return sorted({day for table in tables for day in lake.days(table)})

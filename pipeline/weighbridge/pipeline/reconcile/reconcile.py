@@ -1,0 +1,115 @@
+"""Reconcile what the engine did with what was reported, month by month, and say what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import polars as pl
+
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.pipeline.reconcile import gap_findings
+from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
+from weighbridge.pipeline.reconcile.evidence import with_segments
+from weighbridge.pipeline.reconcile.money import Prices
+from weighbridge.pipeline.reconcile.month import Month, days_of
+from weighbridge.pipeline.reconcile.period import checked, month_of
+from weighbridge.pipeline.reconcile.record_findings import Asked, empty_month, of_records, unassigned_tenant
+from weighbridge.schemas.enumerations import Severity
+from weighbridge.schemas.finding import Finding
+
+_SEVERITY = {severity: place for place, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileResult:
+    """What a run did.
+
+    Attributes:
+        months: the UTC months that were reconciled, in order.
+        attempts: attempts, and reports without one.
+        statuses: status -> rows of `reconciled` (one per attempt and direction).
+        causes: rows of `gap_cause`.
+        findings: of these months, worst first.
+    """
+
+    months: tuple[str, ...]
+    attempts: int
+    statuses: dict[str, int]
+    causes: int
+    findings: tuple[Finding, ...]
+
+
+def reconcile(lake: Lake, *, month: str | None = None, key_id: str | None = None) -> ReconcileResult:
+    """Match, explain and price; write `reconciled`, `gap_cause` and `finding`.
+
+    Days and months that come out as they were are not written, so a second run changes nothing.
+
+    Args:
+        lake: where the tables lie; readings and prices have to be up to date.
+        month: `YYYY-MM`; all months that have any rows if it is null.
+        key_id: id of the installation's pseudonym key; rows made with another one are then a finding.
+
+    Raises:
+        ConfigError: `month` is no month.
+        LakeBusyError: another process is writing.
+    """
+    asked = months_of(lake) if month is None else (checked(month),)
+    prices = _prices(lake)
+    found: list[Finding] = []
+    total = Outcome()
+    with lake.lock():
+        for period in asked:
+            of_month = Month(lake, period, prices)
+            outcome = reconcile_month(of_month)
+            found += with_segments(of_month, findings_of(of_month, outcome, key_id))
+            total.attempts += outcome.attempts
+            total.causes += outcome.causes
+            for status, count in outcome.statuses.items():
+                total.statuses[status] = total.statuses.get(status, 0) + count
+        ordered = in_order(found)
+        _write_findings(lake, ordered, asked, everything=month is None)
+    return ReconcileResult(asked, total.attempts, dict(sorted(total.statuses.items())), total.causes, tuple(ordered))
+
+
+def months_of(lake: Lake) -> tuple[str, ...]:
+    """The UTC months of which the lake has anything to say."""
+    days = days_of(lake, ("attempt", "reading", "quarantine", "gap", "reconciled"))
+    return tuple(sorted({month_of(day) for day in days}))
+
+
+def findings_of(month: Month, outcome: Outcome, key_id: str | None) -> list[Finding]:
+    """Everything that was found in a month that has been reconciled."""
+    period = month.period
+    found = of_records(Asked(month, key_id))
+    found += gap_findings.of_causes(outcome.caused, period)
+    found += gap_findings.of_residuals(outcome.unexplained, period)
+    found += unassigned_tenant(outcome.unassigned, outcome.seen, period)
+    if outcome.unmatched:
+        found += gap_findings.of_unmatched(pl.concat(outcome.unmatched), month.unseen, outcome.watched, period)
+    return found if outcome.attempts else [*found, empty_month(period)]
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Worst first: by severity, then by amount, then by id."""
+    return sorted(
+        findings,
+        key=lambda f: (-_SEVERITY[f.severity], -(f.amount or Decimal(0)), f.amount is None, f.finding_id),
+    )
+
+
+def _prices(lake: Lake) -> Prices:
+    used = lake.scan("priced_amount", columns=["price_id"]).unique().collect(engine="streaming")["price_id"]
+    return Prices.of(lake.scan("price").collect(), used.drop_nulls())
+
+
+def _write_findings(lake: Lake, found: Sequence[Finding], months: Sequence[str], *, everything: bool) -> None:
+    """Replace the findings of these months; those of other months stay, unless all were looked at."""
+    schema = polars_schema("finding")
+    frame = pl.DataFrame([finding.row() for finding in found], schema=schema)
+    if not everything:
+        kept = lake.scan("finding").filter(~pl.col("period").is_in(list(months))).collect()
+        frame = pl.concat([kept, frame])
+    lake.replace("finding", frame, days=None)

@@ -1,0 +1,256 @@
+"""Findings about the records themselves: readings, prices, attempts, what could not be read, and what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from weighbridge.pipeline.reconcile import flag_facts
+from weighbridge.pipeline.reconcile.frames import KEY
+from weighbridge.pipeline.reconcile.month import Month
+from weighbridge.pipeline.reconcile.period import ends
+from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
+from weighbridge.pipeline.reconcile.tally import Kind, added, findings, tallied
+from weighbridge.schemas.enumerations import Confidence, PriceStatus, Severity, Verdict
+from weighbridge.schemas.finding import CODE, EVIDENCE_ROWS, Finding
+from weighbridge.schemas.tables import UNASSIGNED
+
+_REPORT = (*KEY, "source", "child", "report")
+_SAID = ("provider", "api", "model")
+_NO_PRICE = (PriceStatus.NO_PRICE, PriceStatus.CLASS_UNPRICED, PriceStatus.SPLIT_UNKNOWN)
+_NO_KEY = (pl.lit(None, dtype=pl.Int64).alias("attempt_lo"), pl.lit(None, dtype=pl.Int64).alias("attempt_hi"))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What findings about records are made from.
+
+    Attributes:
+        month: its rows.
+        key_id: id of the installation's pseudonym key, null where it is not known here.
+    """
+
+    month: Month
+    key_id: str | None = None
+
+
+def of_records(asked: Asked) -> list[Finding]:
+    """All of them."""
+    return [finding for kind in _KINDS for finding in kind(asked)]
+
+
+def contradictory_usage(asked: Asked) -> Iterator[Finding]:
+    """Reports whose figures contradict each other under every reading."""
+    kind = Kind(
+        code="contradictory_usage",
+        severity=Severity.WARNING,
+        unit="reports",
+        cure="Do not pay these reports as they stand: their figures contradict each other; ask the provider for them.",
+    )
+    yield from _of_verdict(asked, kind, Verdict.CONTRADICTORY)
+
+
+def unknown_usage(asked: Asked) -> Iterator[Finding]:
+    """Reports with counts that no dialect reads."""
+    kind = Kind(
+        code="unknown_usage",
+        severity=Severity.NOTICE,
+        unit="reports",
+        cure="Add a dialect for this API, or import it with a mapping file; its leaves are kept and are read then.",
+    )
+    yield from _of_verdict(asked, kind, Verdict.UNKNOWN)
+
+
+def assumed_usage(asked: Asked) -> Iterator[Finding]:
+    """Reports that more than one reading fits."""
+    kind = Kind(
+        code="assumed_usage",
+        severity=Severity.INFO,
+        unit="reports",
+        confidence=Confidence.PROBABLE,
+        cure="These reports fit several conventions; the documented one was taken. Nothing to do unless it changed.",
+    )
+    yield from _of_verdict(asked, kind, Verdict.ASSUMED)
+
+
+def _of_verdict(asked: Asked, kind: Kind, verdict: Verdict) -> Iterator[Finding]:
+    rows = asked.month.dated("reading", [*KEY, "day", *_SAID, "verdict", "flags"])
+    missing = pl.col("flags").list.contains(MISSING_FLAG).fill_null(value=False)
+    mine = rows.filter((pl.col("verdict") == str(verdict)) & ~missing)
+    yield from findings(kind, tallied(mine, _SAID), _SAID, asked.month.period)
+
+
+def flags(asked: Asked) -> Iterator[Finding]:
+    """What the reading of reports noticed, one finding per flag."""
+    rows = asked.month.dated("reading", [*KEY, "day", *_SAID, "flags"])
+    noticed = rows.filter(pl.col("flags").list.len() > 0).explode("flags").rename({"flags": "flag"})
+    whole = tallied(noticed.filter(~pl.col("flag").is_in(list(flag_facts.ELSEWHERE))), ("flag", *_SAID))
+    for flag in sorted(whole["flag"].unique()):
+        if CODE.fullmatch(flag):
+            own = whole.filter(pl.col("flag") == flag)
+            yield from findings(flag_facts.kind_of(flag), own, _SAID, asked.month.period)
+
+
+def report_revised(asked: Asked) -> Iterator[Finding]:
+    """Reports that were replaced by later ones of the same key."""
+    kind = Kind(
+        code="report_revised",
+        severity=Severity.INFO,
+        unit="reports",
+        cure="The last revision counts and all are kept; ask the sender why a report changed, if the month was closed.",
+    )
+    by = ("source", *_SAID)
+    rows = asked.month.dated("reading", [*KEY, "day", *by, "revision"]).filter(pl.col("revision") > 0)
+    yield from findings(kind, tallied(rows, by), by, asked.month.period)
+
+
+def price_unknown(asked: Asked) -> Iterator[Finding]:
+    """Tokens that have no price."""
+    kind = Kind(
+        code="price_unknown",
+        severity=Severity.NOTICE,
+        unit="tokens",
+        cure="Add a price of this model and day to your own price file; until then what these tokens cost is unknown.",
+    )
+    statuses = [str(status) for status in _NO_PRICE]
+    bare = asked.month.dated("priced_amount", [*_REPORT, "day", "status"]).filter(pl.col("status").is_in(statuses))
+    if bare.head(1).collect().is_empty():
+        return
+    columns = [*_REPORT, "provider", "model", "input_total", "output_total"]
+    rows = bare.join(asked.month.dated("reading", [*columns, "day"]).drop("day"), on=list(_REPORT), how="inner")
+    by = ("provider", "model", "status")
+    tokens = pl.col("input_total").fill_null(0) + pl.col("output_total").fill_null(0)
+    yield from findings(kind, tallied(rows.with_columns(observed=tokens), by), by, asked.month.period)
+
+
+def undated_records(asked: Asked) -> Iterator[Finding]:
+    """Attempts whose record had no time."""
+    kind = Kind(
+        code="undated_records",
+        severity=Severity.INFO,
+        unit="attempts",
+        cure="Export the time of each call; until then these attempts stand on the day that was named at ingest.",
+    )
+    rows = asked.month.dated("attempt", [*KEY, "day", "source", "undated"]).filter(pl.col("undated"))
+    yield from findings(kind, tallied(rows, ("source",), once=True), ("source",), asked.month.period)
+
+
+def foreign_key_rows(asked: Asked) -> Iterator[Finding]:
+    """Attempts whose pseudonyms were made with another key than this installation's."""
+    if asked.key_id is None:
+        return
+    kind = Kind(
+        code="foreign_key_rows",
+        severity=Severity.WARNING,
+        unit="attempts",
+        cure="Give every host the installation's pseudonym key; pseudonyms of two keys never mean the same tenant.",
+    )
+    by = ("tenant_key_id", "source")
+    rows = asked.month.dated("attempt", [*KEY, "day", *by]).filter(pl.col("tenant_key_id") != asked.key_id)
+    yield from findings(kind, tallied(rows, by, once=True), by, asked.month.period)
+
+
+def ambiguous_match(asked: Asked) -> Iterator[Finding]:
+    """Identifiers of other systems that belong to more than one attempt."""
+    kind = Kind(
+        code="ambiguous_match",
+        severity=Severity.WARNING,
+        unit="attempts",
+        confidence=Confidence.AMBIGUOUS,
+        cure="The same identifier stands under several attempts, and all are kept: find out why the id was used again.",
+    )
+    alias = ["alias_lo", "alias_hi", "kind"]
+    every = asked.month.lake.scan("alias", columns=[*alias, *KEY, "day"])
+    one = (pl.col(name).min() == pl.col(name).max() for name in KEY)
+    shared = every.group_by(alias).agg(one=pl.all_horizontal(one)).filter(~pl.col("one")).select(alias)
+    rows = every.join(shared, on=alias, how="semi").filter(pl.col("day").is_between(*ends(asked.month.period)))
+    counted = rows.unique([*alias, *KEY]).with_columns(observed=pl.lit(1, dtype=pl.Int64))
+    yield from findings(kind, tallied(counted, ("kind",), once=True), ("kind",), asked.month.period)
+
+
+def quarantined_rows(asked: Asked) -> Iterator[Finding]:
+    """Records that could not be read."""
+    kind = Kind(
+        code="quarantined_rows",
+        severity=Severity.WARNING,
+        unit="rows",
+        cure="Mend these records at their source (file and line are in the table quarantine), then ingest them again.",
+    )
+    by = ("importer", "reason")
+    rows = asked.month.dated("quarantine", ["day", *by, "segment"])
+    yield from _of_files(kind, rows.with_columns(observed=pl.lit(1, dtype=pl.Int64)), by, asked.month.period)
+
+
+def gap_records(asked: Asked) -> Iterator[Finding]:
+    """What agents say they lost."""
+    kind = Kind(
+        code="gap_records",
+        severity=Severity.NOTICE,
+        unit="attempts",
+        cure="The agent says why it lost these; give it more buffer, disk or a newer version. A known loss is no gap.",
+    )
+    by = ("source", "reason")
+    rows = asked.month.dated("gap", ["day", *by, "attempts", "segment"]).rename({"attempts": "observed"})
+    yield from _of_files(kind, rows, by, asked.month.period)
+
+
+def _of_files(kind: Kind, rows: pl.LazyFrame, by: tuple[str, ...], period: str) -> Iterator[Finding]:
+    """Findings whose evidence is a file, because there is no attempt."""
+    held = rows.collect()
+    files = held.group_by(by).agg(pl.col("segment").drop_nulls().unique().sort().head(EVIDENCE_ROWS))
+    named = {row[:-1]: tuple(row[-1]) for row in files.rows()}
+    tally = tallied(held.lazy().with_columns(_NO_KEY).with_columns(expected=pl.lit(0, dtype=pl.Int64)), by)
+    for row, finding in zip(tally.iter_rows(named=True), findings(kind, tally, by, period), strict=True):
+        yield replace(finding, segments=named[tuple(row[name] for name in by)])
+
+
+def without_tenant(attempts: pl.LazyFrame) -> pl.DataFrame:
+    """The tally of attempts that belong to no tenant."""
+    none = attempts.filter(pl.col("tenant") == UNASSIGNED)
+    return tallied(none.with_columns(observed=pl.lit(1, dtype=pl.Int64)), ("tenant",))
+
+
+def unassigned_tenant(tallies: Sequence[pl.DataFrame], attempts: int, period: str) -> list[Finding]:
+    """How many attempts belong to no tenant, and their share of all."""
+    if not tallies or (whole := added(tallies, ("tenant",))).is_empty():
+        return []
+    without = whole["rows"].item()
+    share = f"{without:,} of {attempts:,} attempts ({100 * without / attempts:.1f} %)"
+    kind = Kind(
+        code="unassigned_tenant",
+        severity=Severity.INFO,
+        unit="attempts",
+        cure=f"{share} have no tenant: name it in the recorder call, a header or the map of API keys.",
+    )
+    return findings(kind, whole, (), period)
+
+
+def empty_month(period: str) -> Finding:
+    """A month that was asked for and has nothing in it."""
+    return Finding(
+        code="empty_month",
+        severity=Severity.NOTICE,
+        period=period,
+        subject={},
+        rows=0,
+        unit="attempts",
+        observed=0,
+        cure="Check the month that was asked for, and that its files were ingested; nothing is known about it.",
+    )
+
+
+_KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
+    contradictory_usage,
+    unknown_usage,
+    assumed_usage,
+    flags,
+    report_revised,
+    price_unknown,
+    undated_records,
+    foreign_key_rows,
+    ambiguous_match,
+    quarantined_rows,
+    gap_records,
+)

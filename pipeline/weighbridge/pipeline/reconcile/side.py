@@ -1,0 +1,86 @@
+"""One direction of every comparison, under names that are the same for input and output: what a cause may rest on."""
+
+from __future__ import annotations
+
+import narwhals as nw
+
+from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, tokens, words
+from weighbridge.pipeline.reconcile.match import COVERED
+from weighbridge.schemas.enumerations import Direction, Grade
+
+IDENTITY = (*KEY, "day", "direction", "provider", "api", "model", "template", "tenant", "task", "route")
+SITUATION = ("seen", "missing", "loss", "grade", "observer", "reporter", "reports", "compared")
+FIGURES = ("observed", "reported", "repeated", "gap", "input_size")
+# What candidates are built from. A direction to which a column does not apply has it as null.
+EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
+    "cache_read": nw.Int64,
+    "cache_write": nw.Int64,
+    "cached_engine": nw.Int64,
+    "reasoning": nw.Int64,
+    "reasoning_engine": nw.Int64,
+    "withheld_end_token": nw.Int64,
+    "choices": nw.Int64,
+    "finish_reason": nw.String,
+    "messages": nw.Int64,
+    "recount_special": nw.Int64,
+    "recount_has_special": nw.Boolean,
+    "recount_template": nw.Int64,
+    "recount_has_template": nw.Boolean,
+}
+COLUMNS = (*IDENTITY, *SITUATION, *FIGURES, *EVIDENCE)
+
+_INPUT = ("cache_read", "cache_write", "cached_engine", "messages")
+_INPUT_RECOUNT = ("recount_special", "recount_has_special", "recount_template", "recount_has_template")
+_OUTPUT = ("reasoning", "withheld_end_token", "choices", "finish_reason")
+
+
+def side(rows: Frame, direction: Direction) -> Frame:
+    """One direction of `match.compared`: one row per attempt with `COLUMNS`.
+
+    `grade` is G1 where the engine's own figure is compared, G3 where a recount is. `gap` is reported - observed; a
+    side that is missing counts as 0 where it was expected: no usage though it was due, or no attempt though an agent
+    says it lost some. It is null where only one side exists, and where any report of the attempt cannot be read:
+    what the others add up to (`reported`) is then not all that was reported.
+    """
+    observed = nw.coalesce(f"{direction}_computed", f"{direction}_recounted")
+    engine = ~nw.col(f"{direction}_computed").is_null()
+    recount = ~engine & ~nw.col(f"{direction}_recounted").is_null()
+    sending = nw.col("reports") - nw.col("empty")
+    readable = (nw.col(f"counted_{direction}") == sending) & (sending > 0)
+    shown = rows.with_columns(
+        direction=words(direction),
+        observed=observed,
+        grade=first_of([(engine, words(Grade.G1)), (recount, words(Grade.G3))], words()),
+        observer=nw.coalesce(f"{direction}_computed_by", f"{direction}_recounted_by"),
+        reported=nw.col(f"reported_{direction}"),
+        repeated=nw.col(f"repeated_{direction}"),
+        input_size=nw.coalesce("input_computed", "input_recounted", "reported_input"),
+        missing=nw.col("due") & (sending == 0),
+        **_evidence(direction, recount),
+    )
+    gap = first_of(
+        [
+            (nw.col("missing"), tokens(0) - nw.col("observed")),
+            (~readable, tokens()),
+            (~nw.col("loss").is_null(), nw.col("reported")),
+        ],
+        nw.col("reported") - nw.col("observed"),
+    )
+    known = shown.with_columns(gap=gap)  # a side that is null makes it null
+    return known.with_columns(compared=~nw.col("gap").is_null()).select(*COLUMNS)
+
+
+def _evidence(direction: Direction, recount: Expr) -> dict[str, Expr]:
+    here = {name: nw.lit(None, dtype=kind) for name, kind in EVIDENCE.items()}
+    if direction is Direction.INPUT:
+        here |= {name: nw.col(name) for name in _INPUT}
+        here |= {name: nw.when(recount).then(nw.col(name)) for name in _INPUT_RECOUNT}
+    else:
+        here |= {name: nw.col(name) for name in _OUTPUT}
+        here["reasoning_engine"] = nw.col("reasoning_computed")
+    return here
+
+
+def is_covered() -> Expr:
+    """Whether a report without an attempt fits into a known loss."""
+    return (nw.col("loss") == COVERED).fill_null(value=False)
