@@ -223,6 +223,17 @@ def test_the_format_is_the_one_every_reader_knows(lake: Lake) -> None:
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
 
 
+def test_other_readers_and_writers_of_the_format_understand_the_table(lake: Lake) -> None:
+    lake.append("gap", gaps((MAY_1, "a", 1), (MAY_1, "b", 2), (MAY_2, "c", 3)))
+    table = DeltaTable(str(Path(lake.root) / "billing" / "gap"))
+    assert sorted(table.to_pyarrow_table()["source"].to_pylist()) == ["a", "b", "c"]
+    table.delete("source = 'b'")
+    assert content(lake) == [(MAY_1, "a", 1), (MAY_2, "c", 3)]
+    assert lake.rows("gap") == 2
+    write_deltalake(table, shaped("gap", gaps((MAY_2, "d", 4))), mode="append")
+    assert content(lake) == [(MAY_1, "a", 1), (MAY_2, "c", 3), (MAY_2, "d", 4)]
+
+
 def test_the_folders_are_the_owners_alone(lake: Lake) -> None:
     for folder in ["", "billing", "operations", "content", "shared"]:
         assert (Path(lake.root) / folder).stat().st_mode & 0o777 == 0o700
@@ -436,7 +447,7 @@ def test_no_space_left_is_transient(lake: Lake, monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(lake_module, "write_deltalake", fail)
+    monkeypatch.setattr(lake_module, "write_file", fail)
     with pytest.raises(LakeFullError) as caught:
         lake.append("gap", gaps((MAY_1, "a", 1)))
     assert isinstance(caught.value, Transient)
@@ -460,7 +471,7 @@ def test_a_refused_write_says_whose_the_folder_is(lake: Lake, monkeypatch: pytes
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(lake_module, "write_deltalake", fail)
+    monkeypatch.setattr(lake_module, "write_file", fail)
     with pytest.raises(LakeError, match=r"not permitted.*mount it writable"):
         lake.append("gap", gaps((MAY_1, "a", 1)))
 

@@ -10,18 +10,20 @@ no version names, which `compact` removes. Nothing else is written, so nothing e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import Path
-from typing import Literal
 
 import polars as pl
-from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.transaction import AddAction, RemoveAction
 
 from weighbridge.pipeline.lake.failure import told
+from weighbridge.pipeline.lake.files import by_day, ordered, write_file
 from weighbridge.pipeline.lake.place import Place
-from weighbridge.pipeline.lake.shape import declared, empty, polars_schema, shaped
+from weighbridge.pipeline.lake.shape import declared, empty, fitted, polars_schema
 from weighbridge.schemas import canonical
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.table import Table
@@ -30,7 +32,6 @@ from weighbridge.schemas.tables import TABLES
 NO_NOTE: Mapping[str, str] = {}
 # Readers that opened a version before it was compacted keep their files for this long.
 KEEP_HOURS = 1
-_FILES = WriterProperties(compression="ZSTD", compression_level=1)
 
 
 class Lake:
@@ -91,10 +92,13 @@ class Lake:
         Raises:
             LakeError: the rows do not fit, or the lake cannot be written; nothing was committed.
         """
-        rows = _sorted(declared(table), shaped(table, frame))
+        about = declared(table)
+        rows = fitted(table, frame)
         if rows.height:
-            with self.lock():
-                self._write(table, rows, "append", note)
+            with self.lock(), told(f"writing {table}", self.place.root):
+                opened = self._writable(about)
+                added = [write_file(self.place, about, day, of_day) for day, of_day in by_day(about, rows)]
+                self._commit(about, opened, [*added], note)
         return rows.height
 
     def replace(
@@ -112,17 +116,20 @@ class Lake:
             LakeError: the frame has rows of another day or that do not fit; nothing was committed.
         """
         about = declared(table)
-        rows = _sorted(about, shaped(table, frame))
+        rows = fitted(table, frame)
         if days is not None:
             self._check_days(about, rows, days)
-        with self.lock():
-            present = self.scan(table)
-            if days is not None:
-                present = present.filter(pl.col("day").is_in(list(days)))
-            with told(f"reading {table}", self.place.root):
-                same = _sorted(about, present.collect()).equals(rows)
-            if not same:
-                self._write(table, rows, "overwrite", note, days)
+        with self.lock(), told(f"writing {table}", self.place.root):
+            present = self._files(table)
+            actions: list[AddAction | RemoveAction] = []
+            gone = set(present["day"].unique() if days is None else days)
+            for day, of_day in by_day(about, rows):
+                gone.discard(day)
+                if not self._holds(about, present, day, of_day):
+                    actions += [write_file(self.place, about, day, of_day), *_removals(present, day)]
+            actions += [removal for day in gone for removal in _removals(present, day)]
+            if actions:
+                self._commit(about, self._writable(about), actions, note)
 
     def scan(
         self, table: str, *, first: date | None = None, last: date | None = None, columns: Sequence[str] | None = None
@@ -190,25 +197,18 @@ class Lake:
         Raises:
             LakeError: the lake cannot be written; days already merged stay merged, no row is lost.
         """
-        with self.lock():
-            opened = self._opened(table)
-            if opened is None:
-                return 0
-            crowded = _crowded(declared(table), opened)
+        about = declared(table)
+        with self.lock(), told(f"compacting {table}", self.place.root):
+            present = self._files(table)
+            crowded = present.group_by("day").len().filter(pl.col("len") > 1)["day"].sort().to_list()
             for day in crowded:
-                self._merge(table, day)
-            with told(f"removing old files of {table}", self.place.root):
+                merged = write_file(self.place, about, day, self._day(about, day))
+                self._commit(about, self._writable(about), [merged, *_removals(present, day)], {"compacted": "true"})
+            if present.height:
                 DeltaTable(self._uri(table)).vacuum(
                     retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False, full=True
                 )
         return len(crowded)
-
-    def _merge(self, table: str, day: date | None) -> None:
-        about = declared(table)
-        frame = self.scan(table) if day is None else self.scan(table, first=day, last=day)
-        with told(f"reading {table}", self.place.root):
-            rows = _sorted(about, frame.collect())
-        self._write(table, rows, "overwrite", {"compacted": "true"}, None if day is None else [day])
 
     def _uri(self, table: str) -> str:
         return self.place.at(declared(table).domain, table)
@@ -241,59 +241,59 @@ class Lake:
         if others:
             raise LakeError(f"rows for {about.name} are of {others[0]}, which is not among the days to replace")
 
-    def _write(
-        self,
-        table: str,
-        rows: pl.DataFrame,
-        mode: Literal["append", "overwrite"],
-        note: Mapping[str, str],
-        days: Collection[date] | None = None,
-    ) -> None:
-        about = declared(table)
-        commit = CommitProperties(custom_metadata=dict(note))
-        with told(f"writing {table}", self.place.root):
-            opened = self._opened(table) or self._created(about)
-            predicate = None if days is None else _predicate(days)
-            if mode == "overwrite" and rows.is_empty():
-                opened.delete(predicate, commit_properties=commit)
-                return
-            stored = {field.name for field in opened.schema().fields}
-            merge: Literal["merge"] | None = "merge" if stored != set(about.names) else None
-            if mode == "append":
-                write_deltalake(
-                    opened, rows, mode="append", schema_mode=merge, writer_properties=_FILES, commit_properties=commit
-                )
-            else:
-                write_deltalake(
-                    opened,
-                    rows,
-                    mode="overwrite",
-                    predicate=predicate,
-                    schema_mode=merge,
-                    writer_properties=_FILES,
-                    commit_properties=commit,
-                )
+    def _files(self, table: str) -> pl.DataFrame:
+        """The files of the last version: path, size, rows, day (null where the table is not kept by day)."""
+        opened = self._opened(table)
+        if opened is None:
+            return pl.DataFrame(schema=_FILE)
+        files = pl.DataFrame(opened.get_add_actions(flatten=True))
+        day = pl.col("partition.day") if "partition.day" in files.columns else pl.lit(None, dtype=pl.Date)
+        return files.select("path", size="size_bytes", rows="num_records", day=day).cast(_FILE)  # type: ignore[arg-type]
 
-    def _created(self, about: Table) -> DeltaTable:
-        return DeltaTable.create(
+    def _day(self, about: Table, day: date | None) -> pl.DataFrame:
+        """The stored rows of one day, sorted by key."""
+        rows = self.scan(about.name) if day is None else self.scan(about.name, first=day, last=day)
+        return ordered(about, rows.collect())
+
+    def _holds(self, about: Table, present: pl.DataFrame, day: date | None, rows: pl.DataFrame) -> bool:
+        """Whether a day has exactly these rows already."""
+        stored = present.filter(pl.col("day").eq_missing(day))["rows"].sum()
+        return bool(stored == rows.height) and self._day(about, day).equals(rows)
+
+    def _writable(self, about: Table) -> DeltaTable:
+        """The table, made if it was never written, with the columns of this version."""
+        opened = self._opened(about.name) or DeltaTable.create(
             self._uri(about.name),
             schema=about.schema(),
             mode="ignore",
             partition_by=["day"] if about.daily else None,
             configuration={"delta.dataSkippingStatsColumns": ",".join(c for c in about.public if c != "day")},
         )
+        stored = {field.name for field in opened.schema().fields}
+        added = [field for field in Schema.from_arrow(about.schema()).fields if field.name not in stored]
+        if added:
+            opened.alter.add_columns(added)
+            opened = DeltaTable(self._uri(about.name))
+        return opened
+
+    def _commit(
+        self, about: Table, opened: DeltaTable, actions: list[AddAction | RemoveAction], note: Mapping[str, str]
+    ) -> None:
+        opened.create_write_transaction(
+            actions,
+            mode="append",
+            schema=opened.schema(),
+            partition_by=["day"] if about.daily else [],
+            commit_properties=CommitProperties(custom_metadata=dict(note)),
+        )
 
 
-def _sorted(about: Table, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.sort(["day", *about.key] if about.daily else list(about.key), maintain_order=True)
+_FILE = {"path": pl.String, "size": pl.Int64, "rows": pl.Int64, "day": pl.Date}
 
 
-def _predicate(days: Collection[date]) -> str:
-    return "day IN (" + ", ".join(f"DATE '{day.isoformat()}'" for day in sorted(days)) + ")"
-
-
-def _crowded(about: Table, opened: DeltaTable) -> list[date | None]:
-    files = pl.DataFrame(opened.get_add_actions(flatten=True))
-    if not about.daily:
-        return [None] if files.height > 1 else []
-    return list(files.group_by("partition.day").len().filter(pl.col("len") > 1)["partition.day"].sort())
+def _removals(present: pl.DataFrame, day: date | None) -> list[RemoveAction]:
+    """The actions that take the files of a day out of the table; they stay on disk until `compact` removes them."""
+    now = time.time_ns() // 1_000_000
+    values: dict[str, str | None] = {} if day is None else {"day": day.isoformat()}
+    files = present.filter(pl.col("day").eq_missing(day)).select("path", "size")
+    return [RemoveAction(path, True, now, size, values) for path, size in files.iter_rows()]

@@ -136,14 +136,15 @@ class Place:
         if marker is not None and json.loads(marker).get("schema_version") != SCHEMA_VERSION:
             self._mark()
 
-    def _store(self) -> tuple[fs.FileSystem, str]:
+    def store_of(self, address: str) -> tuple[fs.FileSystem, str]:
+        """The file system of an address inside the lake, and the path in it."""
         if self.local is not None:
-            return fs.LocalFileSystem(), str(self.local)
-        store, path = fs.FileSystem.from_uri(self.root)
+            return fs.LocalFileSystem(), address
+        store, path = fs.FileSystem.from_uri(address)
         return store, path.rstrip("/")
 
     def _marker(self) -> bytes | None:
-        store, path = self._store()
+        store, path = self.store_of(self.root)
         try:
             with store.open_input_stream(f"{path}/{MARKER}") as file:
                 return bytes(file.read())
@@ -157,7 +158,7 @@ class Place:
             temporary.write_text(content, encoding="utf-8")
             temporary.replace(self.local / MARKER)
             return
-        store, path = self._store()
+        store, path = self.store_of(self.root)
         store.create_dir(path, recursive=True)
         with store.open_output_stream(f"{path}/{MARKER}") as file:
             file.write(content.encode())

@@ -70,6 +70,19 @@ def shaped(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     Raises:
         LakeError: unknown or missing columns, nulls where none may be, a type or value that does not fit.
     """
+    return complete(table, fitted(table, frame))
+
+
+def complete(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """A fitted frame with every column of its table, in order."""
+    return frame.select(
+        pl.col(name) if name in frame.columns else pl.lit(None, dtype=kind).alias(name)
+        for name, kind in polars_schema(table).items()
+    )
+
+
+def fitted(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """As `shaped`, but columns that `frame` lacks are left out: an attempt has many, and nulls take room too."""
     columns = declared(table).columns
     wanted = polars_schema(table)
     unknown = [name for name in frame.columns if name not in wanted]
@@ -79,10 +92,7 @@ def shaped(table: str, frame: pl.DataFrame) -> pl.DataFrame:
             f"rows for {table} have unknown columns {unknown} and lack required columns {missing}; "
             f"its columns are {', '.join(wanted)}"
         )
-    fitted = frame.with_columns(_fitted(table, frame[name], wanted[name]) for name in frame.columns)
-    out = fitted.select(
-        pl.col(name) if name in frame.columns else pl.lit(None, dtype=kind).alias(name) for name, kind in wanted.items()
-    )
+    out = frame.with_columns(_fitted(table, frame[name], wanted[name]) for name in frame.columns)
     nulls = [c.name for c in columns if not c.nullable and out[c.name].null_count()]
     if nulls:
         raise LakeError(

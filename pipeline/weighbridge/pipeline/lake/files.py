@@ -1,0 +1,105 @@
+"""The data files of a table: one Parquet file per day and commit, its rows sorted by the key of the table.
+
+We write them ourselves and hand the table format their names, because a sorted day is a promise other rooms build
+on and the format's own writer does not make it. Each file is on disk before a commit names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import date, datetime
+
+import polars as pl
+from deltalake.transaction import AddAction
+
+from weighbridge.pipeline.lake.place import Place
+from weighbridge.pipeline.lake.shape import complete
+from weighbridge.schemas.table import Table
+
+
+def by_day(about: Table, rows: pl.DataFrame) -> Iterator[tuple[date | None, pl.DataFrame]]:
+    """The rows of each day, complete and sorted by key, one day at a time so that only one is held twice.
+
+    Args:
+        about: the table; one that is not kept by day comes as a whole, its day null.
+        rows: its rows; see `shape.fitted`.
+    """
+    if not about.daily:
+        if rows.height:
+            yield None, ordered(about, rows)
+        return
+    order = rows.select(pl.arg_sort_by("day", maintain_order=True)).to_series()
+    start = 0
+    for length, day in rows["day"].gather(order).rle().struct.unnest().select("len", "value").iter_rows():
+        yield day, ordered(about, rows[order.slice(start, length)])
+        start += length
+
+
+def ordered(about: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """Fitted rows with every column of the table, sorted by its key."""
+    return complete(about.name, rows).sort(about.key, maintain_order=True)
+
+
+def write_file(place: Place, about: Table, day: date | None, rows: pl.DataFrame) -> AddAction:
+    """Write one file of one day and say what it holds, for a commit to name.
+
+    Args:
+        place: the lake.
+        about: the table.
+        day: the day, null where the table is not kept by day.
+        rows: its rows; see `ordered`.
+    """
+    folder = [] if day is None else [f"day={day.isoformat()}"]
+    path = "/".join([*folder, f"part-{uuid.uuid4()}.parquet"])
+    target = place.at(about.domain, about.name, path)
+    stored = rows.drop("day") if about.daily else rows
+    stored.write_parquet(_reachable(target), compression="zstd", compression_level=1, mkdir=True)
+    return AddAction(
+        path=path,
+        size=_size(place, target),
+        partition_values={} if day is None else {"day": day.isoformat()},
+        modification_time=time.time_ns() // 1_000_000,
+        data_change=True,
+        stats=json.dumps(_statistics(about, stored)),
+    )
+
+
+def _reachable(target: str) -> str:
+    return target.removeprefix("file://")
+
+
+def _size(place: Place, target: str) -> int:
+    """The size of a file that was written; a local one is forced to the disk first."""
+    path = _reachable(target)
+    if "://" in path:
+        store, name = place.store_of(path)
+        return int(store.get_file_info(name).size)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+        return os.fstat(handle).st_size
+    finally:
+        os.close(handle)
+
+
+def _statistics(about: Table, rows: pl.DataFrame) -> dict[str, object]:
+    """Number of rows, and least and greatest key and file of origin: what lets a reader leave the file alone."""
+    public = set(about.public)
+    names = [n for n in (*about.key, "segment") if n in public and n in rows.columns and n != "day"]
+    names = [name for name in dict.fromkeys(names) if rows[name].null_count() == 0]
+    return {
+        "numRecords": rows.height,
+        "minValues": {name: _plain(rows[name].min()) for name in names},
+        "maxValues": {name: _plain(rows[name].max()) for name in names},
+        "nullCount": dict.fromkeys(names, 0),
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else value
