@@ -1,0 +1,169 @@
+"""The solver over columns gives, on every input, what the scalar solver gives; and what both give keeps the laws."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from weighbridge.pipeline.ingest.dialect import SUMMED, Dialect, Role
+from weighbridge.pipeline.ingest.dialects import all_dialects
+from weighbridge.pipeline.ingest.outcome import Flag, words
+from weighbridge.pipeline.ingest.solver import Figures, Solution, solve
+from weighbridge.pipeline.ingest.solver_frame import CELLS, INPUTS, NUMBERS, OUTPUTS, solve_frame
+from weighbridge.schemas.enumerations import Verdict
+
+SPEAKERS = [
+    (name, "anyone" if provider == "any" else provider)
+    for name, dialect in all_dialects().items()
+    for provider in dialect.providers
+]
+# Small numbers meet each other often, which is where readings coincide; large ones reach the limits of 64 bits.
+COUNTS = st.one_of(
+    st.integers(0, 6), st.integers(0, 6), st.integers(-2, 40), st.sampled_from([2**53, 2**53 - 1, -(2**53)])
+)
+NOTICED = st.sampled_from([0, 0, 0, int(Flag.INTEGRAL_FLOAT), int(Flag.FIELDS_DISAGREE), int(Flag.COUNT_TOO_LARGE)])
+
+
+class Row(NamedTuple):
+    """One report, drawn."""
+
+    values: dict[Role, int]
+    stale: bool
+    noticed: int
+
+
+def roles_of(dialect: Dialect) -> list[Role]:
+    return sorted({role for role in dialect.roles.values() if role in SUMMED})
+
+
+@st.composite
+def rows(draw: st.DrawFn, dialect: Dialect) -> list[Row]:
+    drawn = []
+    for _ in range(draw(st.integers(1, 12))):
+        values = draw(st.dictionaries(st.sampled_from(roles_of(dialect)), COUNTS, max_size=12))
+        if draw(st.booleans()):
+            # A total that some reading explains: without it nearly every drawn report would contradict itself.
+            added = draw(st.sets(st.sampled_from([Role.REASONING, Role.TOOL_PROMPT, Role.CACHE_READ])))
+            parts = [Role.INPUT, Role.OUTPUT, *sorted(added)]
+            values[Role.TOTAL] = sum(values.get(role, 0) for role in parts)
+        drawn.append(Row(values, draw(st.booleans()), draw(NOTICED)))
+    return drawn
+
+
+def in_columns(dialect: Dialect, provider: str, drawn: list[Row]) -> pl.DataFrame:
+    occurring = [role for role in SUMMED if any(role in row.values for row in drawn)]
+    figures = pl.DataFrame(
+        {
+            **{str(role): [row.values.get(role) for row in drawn] for role in occurring},
+            "stale_split": [row.stale for row in drawn],
+            "noticed": [row.noticed for row in drawn],
+        },
+        schema={**dict.fromkeys(map(str, occurring), pl.Int64), "stale_split": pl.Boolean, "noticed": pl.Int64},
+    )
+    return solve_frame(dialect, provider, figures)
+
+
+def named(solution: Solution) -> dict[str, int | None]:
+    totals = (solution.input_total, solution.output_total, solution.total)
+    return {"code": solution.code, **dict(zip(NUMBERS, (*totals, *solution.classes, *solution.cells), strict=True))}
+
+
+@pytest.mark.parametrize(("name", "provider"), SPEAKERS)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_columns_and_scalars_agree(name: str, provider: str, data: st.DataObject) -> None:
+    dialect = all_dialects()[name]
+    drawn = data.draw(rows(dialect))
+    expected = [named(solve(dialect, provider, Figures(row.values, row.stale, row.noticed))) for row in drawn]
+    assert in_columns(dialect, provider, drawn).to_dicts() == expected
+
+
+@pytest.mark.parametrize(("name", "provider"), SPEAKERS)
+def test_columns_and_scalars_agree_on_a_wide_sweep(name: str, provider: str) -> None:
+    """Thousands of reports in one frame: rows of every kind stand beside each other, which drawn examples rarely do."""
+    dialect = all_dialects()[name]
+    random = Random(f"{name} {provider}")
+    swept = []
+    for _ in range(4000):
+        density = random.choice((0.2, 0.5, 0.9))
+        values = {
+            role: random.choice((0, 0, 1, 2, 3, 5, 8, 20)) for role in roles_of(dialect) if random.random() < density
+        }
+        if random.random() < 0.02:
+            values[random.choice(roles_of(dialect))] = -1
+        if random.random() < 0.7:
+            parts = [Role.INPUT, Role.OUTPUT, *random.sample([Role.REASONING, Role.TOOL_PROMPT, Role.CACHE_READ], 1)]
+            values[Role.TOTAL] = sum(values.get(role, 0) for role in parts[: random.choice((2, 2, 3))])
+        swept.append(Row(values, random.random() < 0.2, 0))
+    expected = [named(solve(dialect, provider, Figures(row.values, row.stale, row.noticed))) for row in swept]
+    assert in_columns(dialect, provider, swept).to_dicts() == expected
+    assert len({row["code"] for row in expected}) > 10
+
+
+@pytest.mark.parametrize(("name", "provider"), SPEAKERS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_settled_reading_keeps_every_law(name: str, provider: str, data: st.DataObject) -> None:
+    dialect = all_dialects()[name]
+    for row in data.draw(rows(dialect)):
+        solution = solve(dialect, provider, Figures(row.values, row.stale, row.noticed))
+        read = named(solution)
+        verdict, reason, rule, flags = words(dialect, solution.code)
+        numbers = [read[name] for name in NUMBERS]
+        if verdict not in {Verdict.PROVED, Verdict.ASSUMED}:
+            assert numbers == [None] * len(numbers)
+            assert reason
+            assert flags
+            continue
+        assert rule
+        assert all(number is None or number >= 0 for number in numbers)
+        for total, parts in (("input_total", INPUTS), ("output_total", OUTPUTS)):
+            classes = [read[part] for part in parts]
+            if None not in classes:
+                assert read[total] == sum(count for count in classes if count is not None)
+            elif read[total] is not None:
+                assert sum(count or 0 for count in classes) < (read[total] or 0)
+        for token_class in ("input_uncached", "cache_read", "output_visible"):
+            inside = [read[cell] or 0 for cell in CELLS if cell.startswith(f"{token_class}_")]
+            assert read[token_class] is None or sum(inside) <= (read[token_class] or 0)
+        if Role.TOTAL in row.values:
+            assert read["total"] == row.values[Role.TOTAL]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    prompt=st.integers(0, 12),
+    cached=st.integers(0, 12),
+    output=st.integers(0, 12),
+    reasoning=st.integers(0, 12),
+    total=st.none() | st.integers(0, 40),
+)
+def test_the_verdict_is_that_of_trying_all_four_readings(
+    prompt: int, cached: int, output: int, reasoning: int, total: int | None
+) -> None:
+    """Independent of the solver: every way to place cached and reasoning tokens, kept where nothing is negative."""
+    kept = {}
+    for cached_inside, reasoning_inside in product((True, False), repeat=2):
+        fresh = prompt - cached if cached_inside else prompt
+        shown = output - reasoning if reasoning_inside else output
+        if fresh >= 0 and shown >= 0 and total in {None, fresh + cached + shown + reasoning}:
+            kept[cached_inside, reasoning_inside] = (fresh, cached, shown, reasoning)
+    figures = {Role.INPUT: prompt, Role.CACHE_READ: cached, Role.OUTPUT: output, Role.REASONING: reasoning}
+    if total is not None:
+        figures[Role.TOTAL] = total
+    dialect = all_dialects()["openai_chat"]
+    solution = solve(dialect, "openai", Figures(figures))
+    verdict = words(dialect, solution.code)[0]
+    got = (*solution.classes[:2], *solution.classes[5:])
+    if len(set(kept.values())) == 1:
+        assert (verdict, got) == (Verdict.PROVED, next(iter(kept.values())))
+    elif (True, True) in kept:
+        assert (verdict, got) == (Verdict.ASSUMED, kept[True, True])
+    else:
+        assert (verdict, got) == (Verdict.CONTRADICTORY, (None, None, None, None))
