@@ -75,9 +75,12 @@ def _read_columns() -> list[str]:
 
 
 def _last_revisions(reports: pl.DataFrame) -> pl.DataFrame:
+    """The rows that count. A part that did not change is not stored again, so each part has its own last revision."""
     if reports.is_empty() or reports["revision"].max() == 0:
         return reports
-    return reports.filter(pl.col("revision") == pl.col("revision").max().over(REPORT_KEY[:-1]))
+    report, revision = REPORT_KEY[:-1], pl.col("revision")
+    last = reports.filter(revision == revision.max().over(*report, "part"))
+    return last.with_columns(revision.max().over(report))
 
 
 def _by_parts(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

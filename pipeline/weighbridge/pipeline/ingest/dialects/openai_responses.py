@@ -32,6 +32,8 @@ DIALECT = Dialect(
             "response.incomplete": Ended.COMPLETE,  # stopped at a limit: the count is final
             "response.failed": Ended.ERROR,
         },
+        # Some third-party models on Azure stream the chunks of Chat Completions here.
+        finish=(("choices", "finish_reason"),),
         unclosed=Ended.CUT,
     ),
 )
