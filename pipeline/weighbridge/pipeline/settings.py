@@ -111,7 +111,7 @@ class Settings:
         metadata=_knob(PATHS, [], "price files of your own; their rows go before the built-in book")
     )
     reports: Path = field(metadata=_knob(PATH, "reports", "folder that reports are written to"))
-    title: str = field(metadata=_knob(LINE, "Token report", "title of the report"))
+    title: str = field(metadata=_knob(LINE, "Token and cost report", "title of the report"))
     timezone: str = field(
         metadata=_knob(ZONE, "UTC", "time zone of days and months in reports; the lake itself is in UTC")
     )

@@ -21,7 +21,7 @@ def init(
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Make an installation: settings, pseudonym key and lake in one folder.
+    """Make an installation: settings, key and lake in one folder.
 
     What is there already is left as it is, so it is safe to run again.
     """

@@ -1,0 +1,80 @@
+"""`weighbridge ingest`: take in files and sealed segments."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weighbridge.cli.command import WEIGH, Command
+from weighbridge.cli.exits import CLEAN, FINDINGS
+from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day
+from weighbridge.cli.output import write_json, write_line
+from weighbridge.cli.session import home_of
+from weighbridge.cli.tables import account_of, write_account
+
+Paths = Annotated[
+    list[Path], typer.Argument(metavar="PATH...", help="Files, sealed segments, or folders of them.", exists=True)
+]
+Day = Annotated[
+    date | None,
+    typer.Option("--day", metavar="DAY", parser=parse_day, help="UTC day of records without a time. Default: today."),
+]
+Importer = Annotated[
+    str | None, typer.Option("--importer", help="Which importer reads them; recognised by content if left out.")
+]
+Mapping = Annotated[
+    Path | None,
+    typer.Option("--mapping", metavar="FILE", help="What the columns mean (TOML).", dir_okay=False, exists=True),
+]
+Provider = Annotated[str | None, typer.Option("--provider", help="Provider of records that name none.")]
+Model = Annotated[str | None, typer.Option("--model", help="Model of records that name none.")]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="Tenant of records that name none; kept as a pseudonym.")]
+Task = Annotated[str | None, typer.Option("--task", help="Task type of records that name none.")]
+
+
+def ingest(
+    ctx: typer.Context,
+    paths: Paths,
+    day: Day = None,
+    importer: Importer = None,
+    mapping: Mapping = None,
+    provider: Provider = None,
+    model: Model = None,
+    tenant: Tenant = None,
+    task: Task = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Take in files: read their usage, price it, account for every row.
+
+    The same file twice changes nothing. No text of a prompt or an answer is kept. Exit 1 where rows went to
+    quarantine.
+    """
+    from weighbridge.pipeline.run.night import Intake, set_prices, take_in
+
+    home = home_of(ctx, config, log_level)
+    intake = Intake(
+        day=day or datetime.now(UTC).date(),
+        importer=importer,
+        mapping=mapping,
+        provider=provider,
+        model=model,
+        tenant=tenant,
+        task=task,
+    )
+    result = take_in(home, paths, intake)
+    priced = set_prices(home, result.days)
+    if as_json:
+        write_json(account_of(result) | {"priced": priced})
+    else:
+        write_account(result)
+        write_line(f"\n{result.readings:,} readings made, {priced:,} priced, on {len(result.days)} days")
+        write_line("Next: weighbridge reconcile")
+    return FINDINGS if any(file.rows_quarantined for file in result.files) else CLEAN
+
+
+COMMAND = Command("ingest", ingest, WEIGH)

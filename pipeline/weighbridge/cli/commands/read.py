@@ -1,0 +1,109 @@
+"""`weighbridge read`: what usage reports mean, without an installation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weighbridge.cli.command import LOOK, Command
+from weighbridge.cli.exits import CLEAN, FINDINGS, USAGE
+from weighbridge.cli.options import AsJson, Config, LogLevel
+from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.records import Line, lines_of
+from weighbridge.cli.session import begin
+from weighbridge.schemas.enumerations import Verdict
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline import UsageReading
+
+_TOTALS = ("input_total", "output_total", "total")
+
+
+def read(
+    ctx: typer.Context,
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE.jsonl", help="Records, one JSON object a line; - reads them piped.")
+    ],
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Read usage reports: disjoint counts, totals and a verdict.
+
+    Stores nothing and needs no installation. A record holds provider, api, model and one of usage (object), response (body) or events (list); optionally context
+    {ended, local_counts}. Exit 1 where a line is unreadable or contradictory, 2 where no line can be read.
+    """
+    begin(ctx, config, log_level)
+    tally = Tally()
+    if as_json:
+        for line, reading in tally.over(path):
+            told = {"error": line.trouble} if reading is None else reading.to_dict()
+            write_json({"line": line.number, **told}, lines=True)
+    else:
+        _write(list(tally.over(path)))
+    for number, trouble in tally.bad:
+        sys.stderr.write(f"weighbridge: line {number} {trouble}\n")
+    if not as_json:
+        write_line(f"\n{tally.read} read, {len(tally.bad)} unreadable lines, {tally.contradictory} contradictory")
+    if not tally.read:
+        sys.stderr.write("weighbridge: no record could be read; one JSON object a line is expected\n")
+        return USAGE
+    return FINDINGS if tally.bad or tally.contradictory or tally.refused else CLEAN
+
+
+class Tally:
+    """What became of the lines."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.read = self.contradictory = self.refused = 0
+        self.bad: list[tuple[int, str]] = []
+
+    def over(self, path: Path) -> Iterator[tuple[Line, UsageReading | None]]:
+        """Each line with its reading, or null where it holds no record."""
+        from weighbridge.pipeline import read_usage
+
+        for line in lines_of(path):
+            if line.record is None:
+                self.bad.append((line.number, line.trouble))
+                yield line, None
+                continue
+            reading = read_usage(line.record)
+            self.read += 1
+            self.contradictory += reading.verdict is Verdict.CONTRADICTORY
+            self.refused += "unreadable" in reading.flags
+            yield line, reading
+
+
+def _write(found: list[tuple[Line, UsageReading | None]]) -> None:
+    readings = [(line.number, reading) for line, reading in found if reading is not None]
+    if not readings:
+        return
+    classes = [
+        name for name in readings[0][1].counts if any(reading.counts[name] is not None for _, reading in readings)
+    ]
+    names = ["line", "provider", "api", "model", *classes, *_TOTALS, "verdict", "flags", "reason"]
+    write_table(
+        [name.replace("_", " ") for name in names],
+        [
+            [
+                number,
+                reading.provider,
+                reading.api,
+                reading.model,
+                *(reading.counts[name] for name in classes),
+                *(getattr(reading, name) for name in _TOTALS),
+                str(reading.verdict),
+                " ".join(reading.flags),
+                reading.reason,
+            ]
+            for number, reading in readings
+        ],
+    )
+
+
+COMMAND = Command("read", read, LOOK, order=2)

@@ -1,0 +1,60 @@
+"""`weighbridge reconcile`: explain the gap between what was observed and what was reported."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import typer
+
+from weighbridge.cli.command import WEIGH, Command
+from weighbridge.cli.exits import CLEAN, FINDINGS
+from weighbridge.cli.open_findings import weighty
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month
+from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.session import home_of
+
+
+def reconcile(
+    ctx: typer.Context, month: Month = None, as_json: AsJson = False, config: Config = None, log_level: LogLevel = None
+) -> int:
+    """Explain every gap between observed and reported tokens.
+
+    Amounts are priced anew with the book first. Run again, it changes nothing. Exit 1 where a finding is open and at
+    least a warning.
+    """
+    from weighbridge.pipeline.run.night import all_months, days_of, set_prices, weigh
+
+    home = home_of(ctx, config, log_level)
+    lake = home.lake()
+    months = (month,) if month else all_months(lake)
+    set_prices(home, days_of(lake, months))
+    results = weigh(home, months)
+    statuses: Counter[str] = Counter()
+    for result in results.values():
+        statuses.update(result.statuses)
+    findings = [finding for result in results.values() for finding in result.findings]
+    counts = Counter((finding.period, str(finding.severity), finding.code) for finding in findings)
+    if as_json:
+        write_json(
+            {
+                "months": months,
+                "attempts": sum(result.attempts for result in results.values()),
+                "statuses": dict(sorted(statuses.items())),
+                "causes": sum(result.causes for result in results.values()),
+                "findings": [
+                    {"period": period, "severity": severity, "code": code, "findings": count}
+                    for (period, severity, code), count in sorted(counts.items())
+                ],
+            }
+        )
+    else:
+        write_table(["attempts and directions", "rows"], sorted(statuses.items()))
+        write_line()
+        write_table(
+            ["period", "severity", "code", "findings"], [[*key, count] for key, count in sorted(counts.items())]
+        )
+        write_line("\nNext: weighbridge findings ls\n      weighbridge report")
+    return FINDINGS if weighty(lake, months) else CLEAN
+
+
+COMMAND = Command("reconcile", reconcile, WEIGH, order=1)

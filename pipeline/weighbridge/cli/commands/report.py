@@ -1,0 +1,70 @@
+"""`weighbridge report`: the page, the workbook and the tables of a period."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weighbridge.cli.command import WEIGH, Command
+from weighbridge.cli.exits import CLEAN
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Timezone, Until
+from weighbridge.cli.output import write_json, write_line
+from weighbridge.cli.session import home_of
+
+
+def report(
+    ctx: typer.Context,
+    month: Month = None,
+    since: Since = None,
+    until: Until = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to. Default: of the settings.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the report.")] = None,
+    timezone: Timezone = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Write the report: one HTML page, one workbook, a folder of CSV tables.
+
+    Without a period, one report is written for each month the lake has. The same lake gives the same bytes.
+    """
+    from weighbridge.pipeline.report.report import write_report
+    from weighbridge.pipeline.run.night import all_months, is_simulated
+    from weighbridge.schemas.errors import ConfigError
+
+    home = home_of(ctx, config, log_level, {"timezone": timezone, "title": title})
+    lake, settings = home.lake(), home.settings
+    periods = [month] if month or since or until else list(all_months(lake))
+    if not periods:
+        raise ConfigError("the lake has no rows yet; take files in with `weighbridge ingest`, or name a --month")
+    written = [
+        write_report(
+            lake,
+            month=each,
+            first=since,
+            last=until,
+            out=out or home.reports,
+            zone=settings.timezone,
+            title=settings.title,
+            simulated=is_simulated(lake),
+        )
+        for each in periods
+    ]
+    if as_json:
+        write_json(
+            [
+                {"html": files.html, "xlsx": files.xlsx, "csv": files.csv_dir, "digest": files.digest}
+                for files in written
+            ]
+        )
+        return CLEAN
+    for files in written:
+        write_line(f"{files.html}\n{files.xlsx}\n{files.csv_dir}\nfigures {files.digest}\n")
+    return CLEAN
+
+
+COMMAND = Command("report", report, WEIGH, order=2)

@@ -1,0 +1,48 @@
+"""Which findings weigh: the one rule by which a verb exits with 1."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+from weighbridge.schemas.enumerations import FindingState, Severity
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.lake import Lake
+
+WEIGHTY = (Severity.WARNING, Severity.ERROR)
+
+
+def lives(lake: Lake) -> list[dict[str, object]]:
+    """Every finding of the lake with its state of today, worst first."""
+    from weighbridge.pipeline.reconcile.status import life
+
+    worst = list(Severity)[::-1]
+    found = life(lake, datetime.now(UTC).date()).to_dicts()
+    return sorted(found, key=lambda row: (worst.index(row["severity"]), row["period"], row["code"], row["finding_id"]))
+
+
+def weighs(finding: Mapping[str, object]) -> bool:
+    """Whether a finding is open and at least a warning. Acknowledged, waived and disputed ones weigh nothing."""
+    return finding["state"] == FindingState.OPEN and finding["severity"] in WEIGHTY
+
+
+def inside(
+    finding: Mapping[str, object], months: Collection[str] | None, since: date | None, until: date | None
+) -> bool:
+    """Whether a finding is about one of these months and has rows in this range of days.
+
+    A finding without days is about its whole period; one about the installation belongs to every period.
+    """
+    if months is not None and finding["period"] not in {*months, "all"}:
+        return False
+    first, last = finding["first_day"], finding["last_day"]
+    early = since is not None and isinstance(last, date) and last < since
+    late = until is not None and isinstance(first, date) and first > until
+    return not early and not late
+
+
+def weighty(lake: Lake, months: Collection[str] | None) -> bool:
+    """Whether any finding about these months weighs; all months where null."""
+    return any(weighs(row) and inside(row, months, None, None) for row in lives(lake))

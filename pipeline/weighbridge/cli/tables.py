@@ -1,0 +1,73 @@
+"""What more than one verb prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from weighbridge.cli.output import write_table
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.ingest.ingest import IngestResult
+
+ID_DIGITS = 8  # of an id; every verb that takes an id takes its beginning
+_SHOWN = ("severity", "period", "code", "provider", "model", "tenant", "rows")
+_ACCOUNT = ("rows_in", "rows_out", "rows_quarantined", "rows_duplicate")
+
+
+def write_findings(findings: Iterable[Mapping[str, object]]) -> None:
+    """Findings, one a line: rows of the table `finding`, with `state` where their life is known."""
+    held = list(findings)
+    lives = any("state" in row for row in held)
+    names = ["id", *_SHOWN, "difference", "money", "confidence", *(["state"] if lives else [])]
+    write_table(names, [_cells(row, lives=lives) for row in held])
+
+
+def _cells(row: Mapping[str, object], *, lives: bool) -> list[object]:
+    cells: list[object] = [str(row["finding_id"])[:ID_DIGITS], *(row.get(name) for name in _SHOWN)]
+    cells += [measured(row.get("difference"), row.get("unit")), measured(row.get("amount"), row.get("currency"))]
+    cells.append(row.get("confidence"))
+    return [*cells, row.get("state")] if lives else cells
+
+
+def measured(value: object, unit: object) -> str | None:
+    """A figure with its sign and unit, money to four places; null where it is unknown."""
+    if isinstance(value, Decimal):
+        return f"{value.quantize(Decimal('0.0001')):+,f} {unit}"
+    return f"{value:+,} {unit}" if isinstance(value, int) else None
+
+
+def write_account(result: IngestResult) -> None:
+    """The account of every file: rows in = stored + quarantined + duplicates."""
+    names = ["file", "importer", "rows in", "stored", "quarantined", "duplicates", ""]
+    rows: list[list[object]] = [
+        [
+            file.name,
+            file.importer,
+            *(getattr(file, name) for name in _ACCOUNT),
+            "taken in before" if file.skipped else "",
+        ]
+        for file in result.files
+    ]
+    if len(rows) > 1:
+        rows.append(["all", "", *(sum(getattr(file, name) for file in result.files) for name in _ACCOUNT), ""])
+    write_table(names, rows)
+
+
+def account_of(result: IngestResult) -> dict[str, object]:
+    """The account of every file, for JSON."""
+    return {
+        "files": [
+            {
+                "name": file.name,
+                "segment": file.segment,
+                "importer": file.importer,
+                **{name: getattr(file, name) for name in _ACCOUNT},
+                "skipped": file.skipped,
+            }
+            for file in result.files
+        ],
+        "days": list(result.days),
+        "readings": result.readings,
+    }
