@@ -1,0 +1,229 @@
+"""A conformance case: what an API answered, and what that must be read as. docs/conformance.md gives the format.
+
+Messages about a case name its fields, never what stands in them: a case may be made from a real answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from weighbridge.pipeline.price import keys
+from weighbridge.pipeline.price.row import Match, PriceRow
+from weighbridge.schemas.enumerations import Verdict
+from weighbridge.schemas.tables import NAME
+
+KINDS = ("usage", "stream", "price", "dedup", "period", "engine", "numeric", "other")
+BODIES = ("usage", "response", "events")
+TOTALS = ("input_total", "output_total", "total")
+ESTIMATES = (*TOTALS, "cost")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+WORD = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+class MalformedCaseError(ValueError):
+    """A case that cannot be run as written. The message names the field and what is expected there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case whose outer shape is sound.
+
+    Attributes:
+        id, kind: its name, and what it is about.
+        provider, api: who answered, through which API.
+        given: the whole input.
+        expect: the whole expectation.
+    """
+
+    id: str
+    kind: str
+    provider: str
+    api: str
+    given: Mapping[str, Any]
+    expect: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, case: Mapping[str, Any]) -> Case:
+        """Check the outer shape.
+
+        Raises:
+            MalformedCaseError: a field is missing or of another type.
+        """
+        given, expect = (mapping(case.get(name), name) for name in ("input", "expect"))
+        kind = case.get("kind")
+        if kind not in KINDS:
+            raise MalformedCaseError(f"kind is none of {', '.join(KINDS)}")
+        provider, api = (_named(given.get(name), f"input.{name}") for name in ("provider", "api"))
+        return cls(case_id(case), str(kind), provider, api, given, expect)
+
+    @property
+    def body(self) -> str | None:
+        """Where the answer stands: `usage`, `response` or `events`; null where the case has none of them.
+
+        Raises:
+            MalformedCaseError: it has more than one.
+        """
+        found = [name for name in BODIES if name in self.given]
+        if len(found) > 1:
+            raise MalformedCaseError(f"input has {' and '.join(found)}; one of {', '.join(BODIES)} is expected")
+        return found[0] if found else None
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """What is known beside the answer."""
+        return mapping(self.given.get("context", {}), "input.context")
+
+    def record(self) -> dict[str, object]:
+        """The part of the input that `read_usage` reads."""
+        names = ("provider", "api", "model", "context", *BODIES)
+        return {name: self.given[name] for name in names if name in self.given}
+
+    def prices(self) -> PriceRow | None:
+        """The prices of the case as a row of a book; null where none is known.
+
+        Raises:
+            MalformedCaseError: a price is no decimal string of at most 12 places.
+        """
+        written = self.given.get("prices")
+        if written is None:
+            return None
+        found: dict[str, Decimal] = {}
+        for key, text in mapping(written, "input.prices").items():
+            try:
+                found[key] = keys.price(text)
+            except (TypeError, ValueError) as error:
+                raise MalformedCaseError(f"input.prices.{key} {error}") from None
+        return PriceRow(
+            provider=self.provider,
+            match=Match.PREFIX,
+            model="",
+            prices=keys.expand(found),
+            currency="USD",
+            origin="case",
+        )
+
+
+def parsed(line: bytes) -> Mapping[str, Any]:
+    """The case on one line.
+
+    Raises:
+        MalformedCaseError: the line is not one JSON object, or names a key twice.
+    """
+    try:
+        case = json.loads(
+            line, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_without_repeated_keys
+        )
+    except RecursionError:
+        raise MalformedCaseError("is nested too deeply") from None
+    except MalformedCaseError:
+        raise
+    except ValueError:
+        # The parser's own message can quote what it read.
+        raise MalformedCaseError("is not JSON; one object a line is expected") from None
+    return mapping(case, "the line")
+
+
+def case_id(case: Mapping[str, Any]) -> str:
+    """The id of a case.
+
+    Raises:
+        MalformedCaseError: it has none, or one that is no plain name.
+    """
+    found = case.get("id")
+    if not isinstance(found, str) or not ID.fullmatch(found):
+        raise MalformedCaseError(f"id is missing or does not match {ID.pattern}")
+    return found
+
+
+def mapping(value: object, where: str) -> Mapping[str, Any]:
+    """`value`, if it is an object whose keys are plain words.
+
+    Raises:
+        MalformedCaseError: it is not.
+    """
+    if not isinstance(value, Mapping):
+        raise MalformedCaseError(f"{where} is {_kind(value)}; an object is expected")
+    return value
+
+
+def word(value: object, where: str) -> str:
+    """A name of our own, as a flag or a key is, with '_' for '-'.
+
+    Raises:
+        MalformedCaseError: it is none.
+    """
+    if not isinstance(value, str) or not WORD.fullmatch(value):
+        raise MalformedCaseError(f"{where} has a name that does not match {WORD.pattern}")
+    return value.replace("-", "_")
+
+
+def count(value: object, where: str) -> int | None:
+    """An expected number of tokens, or null for unknown.
+
+    Raises:
+        MalformedCaseError: it is neither.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise MalformedCaseError(f"{where} is {_kind(value)}; a whole number or null is expected")
+
+
+def money(value: object, where: str) -> Decimal | None:
+    """An expected amount, or null for unknown.
+
+    Raises:
+        MalformedCaseError: it is neither.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,30}(\.\d{1,30})?", value):
+        return Decimal(value)
+    raise MalformedCaseError(f"{where} is {_kind(value)}; a plain decimal in quotes or null is expected")
+
+
+def verdict(value: object) -> Verdict:
+    """An expected verdict, in any case of letters.
+
+    Raises:
+        MalformedCaseError: it is none.
+    """
+    if isinstance(value, str) and value.upper() in set(Verdict):
+        return Verdict(value.upper())
+    raise MalformedCaseError(f"expect.verdict is none of {', '.join(each.lower() for each in Verdict)}")
+
+
+def names(value: object, where: str) -> list[str]:
+    """A list of flags.
+
+    Raises:
+        MalformedCaseError: it is no list of names.
+    """
+    if not isinstance(value, list):
+        raise MalformedCaseError(f"{where} is {_kind(value)}; a list of names is expected")
+    return [word(each, where) for each in value]
+
+
+def _named(value: object, where: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(NAME, value):
+        raise MalformedCaseError(f"{where} is missing or does not match {NAME}")
+    return value
+
+
+def _kind(value: object) -> str:
+    return "missing" if value is None else f"a {type(value).__name__}"
+
+
+def _no_constant(_: str) -> object:
+    raise MalformedCaseError("holds NaN or an infinity, which is not JSON")
+
+
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise MalformedCaseError("names a key twice in one object")
+    return out

@@ -1,0 +1,126 @@
+"""What a case asserts, item by item, against what was read and priced.
+
+A case names token cells as the tables do, or by the price key of a modality: `audio_out` is `output_visible_audio`.
+A class stands for its text: what is left of it when the modalities that are known are taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from weighbridge.pipeline.conformance.case import (
+    TOTALS,
+    Case,
+    MalformedCaseError,
+    count,
+    mapping,
+    money,
+    names,
+    verdict,
+)
+from weighbridge.pipeline.ingest.reading import UsageReading
+from weighbridge.pipeline.price.amount import price_reading
+from weighbridge.pipeline.price.keys import KEYS, cell_name
+from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.schemas.enumerations import Direction, TokenClass
+from weighbridge.schemas.lattice import CELLS, CROSSED_CELLS, direction_of
+
+_CELLS: dict[str, str] = {
+    **{cell.name: str(cell.name) for cell in CELLS},
+    **{key: str(cell_name(cells[0])) for key, cells in KEYS.items() if key not in {"input", "output"}},
+}
+# Where a total is unknown, a local count of that direction is priced as this class.
+_STAND_INS = {
+    "input_total": (Direction.INPUT, TokenClass.INPUT_UNCACHED),
+    "output_total": (Direction.OUTPUT, TokenClass.OUTPUT_VISIBLE),
+}
+
+
+def compared(case: Case, reading: UsageReading, row: PriceRow | None) -> Iterator[str | None]:
+    """One item for each thing the case asserts: the difference in words, or null where there is none.
+
+    Raises:
+        MalformedCaseError: an expectation is of another type than the figure it is about.
+    """
+    expect = case.expect
+    tokens = _tokens(reading)
+    for name, value in _of_cells(expect, "counts"):
+        yield _differs(f"counts.{name}", count(value, f"expect.counts.{name}"), tokens[_CELLS[name]])
+    for name in TOTALS:
+        if name in expect:
+            yield _differs(name, count(expect[name], f"expect.{name}"), getattr(reading, name))
+    if "verdict" in expect:
+        yield _differs("verdict", verdict(expect["verdict"]), reading.verdict)
+    yield from _flags(expect, reading)
+    priced = price_reading(
+        reading.counts, reading.cells, reading.input_total, reading.output_total, reading.verdict, row
+    )
+    if "cost" in expect:
+        yield _differs("cost", money(expect["cost"], "expect.cost"), priced.amount)
+    for name, value in _of_cells(expect, "cost_by_class"):
+        where = f"cost_by_class.{name}"
+        yield _differs(where, money(value, f"expect.{where}"), priced.by_cell[_CELLS[name]])
+    if "estimated" in expect:
+        yield from _estimates(expect["estimated"], reading, row)
+
+
+def _of_cells(expect: Mapping[str, Any], table: str) -> Iterator[tuple[str, Any]]:
+    for name, value in mapping(expect.get(table, {}), f"expect.{table}").items():
+        if name not in _CELLS:
+            raise MalformedCaseError(f"expect.{table} has a key that is none of {', '.join(sorted(_CELLS))}")
+        yield name, value
+
+
+def _tokens(reading: UsageReading) -> dict[str, int | None]:
+    tokens: dict[str, int | None] = {**reading.counts, **reading.cells}
+    for cell in CROSSED_CELLS:
+        whole = tokens[cell.token_class]
+        if whole is not None:
+            tokens[cell.token_class] = whole - (reading.cells[cell.name] or 0)
+    return tokens
+
+
+def _differs(name: str, expected: object, found: object) -> str | None:
+    return None if expected == found else f"{name}: expected {_shown(expected)}, found {_shown(found)}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "null"
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _flags(expect: Mapping[str, Any], reading: UsageReading) -> Iterator[str | None]:
+    for flag in names(expect.get("flags", []), "expect.flags"):
+        yield None if flag in reading.flags else f"flags: {flag} is not raised"
+    for flag in names(expect.get("not_flags", []), "expect.not_flags"):
+        yield f"not_flags: {flag} is raised" if flag in reading.flags else None
+
+
+def _estimates(expected: object, reading: UsageReading, row: PriceRow | None) -> Iterator[str | None]:
+    found = reading.estimated or {}
+    if expected is None:
+        yield "estimated: expected null, found an estimate" if found else None
+        return
+    for name, value in mapping(expected, "expect.estimated").items():
+        where = f"estimated.{name}"
+        if name == "cost":
+            yield _differs(where, money(value, f"expect.{where}"), _estimated_cost(reading, row))
+        else:
+            yield _differs(where, count(value, f"expect.{where}"), found.get(name))
+
+
+def _estimated_cost(reading: UsageReading, row: PriceRow | None) -> Decimal | None:
+    """The cost with local counts in place of the totals that are unknown; what was reported stays as reported."""
+    counts, cells = dict(reading.counts), dict(reading.cells)
+    totals = {"input_total": reading.input_total, "output_total": reading.output_total}
+    for total, (direction, stand_in) in _STAND_INS.items():
+        local = (reading.estimated or {}).get(total)
+        if local is not None:
+            of_direction = [cell for cell in CELLS if direction_of(cell.token_class) is direction]
+            counts.update((str(cell.token_class), 0) for cell in of_direction)
+            cells.update((cell.name, 0) for cell in of_direction if cell.name in cells)
+            counts[stand_in] = totals[total] = local
+    return price_reading(counts, cells, totals["input_total"], totals["output_total"], reading.verdict, row).amount

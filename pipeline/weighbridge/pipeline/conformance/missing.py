@@ -1,0 +1,70 @@
+"""What a case needs that the product does not have yet, in words; such a case is UNSUPPORTED as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, TOTALS, Case, mapping, word
+from weighbridge.pipeline.ingest.dialects import dialect_for
+from weighbridge.pipeline.price.keys import KEYS
+
+_KINDS = {
+    "dedup": "needs matching (kind dedup)",
+    "period": "needs matching (kind period)",
+    "engine": "needs engine records (kind engine)",
+    "other": "needs more than reading and pricing (kind other)",
+}
+_INPUT = frozenset({"provider", "api", "model", "prices", "context", *BODIES})
+_NEEDS_INPUT = {
+    "records": "needs matching (records)",
+    "prices_above": "needs price tiers (prices_above)",
+    "prices_by_service_tier": "needs service tiers",
+    "prices_by_model": "needs prices by model (prices_by_model)",
+    "price_book": "needs a price book inside the case (price_book)",
+}
+# What else a case may tell about an answer without changing what its counts mean or cost.
+_CONTEXT = frozenset(
+    "ended local_counts log_fields server_flags requested_model response_model price_book_model".split()
+)
+_NEEDS_CONTEXT = {
+    "batch": "needs batch prices",
+    "batch_multiplier": "needs batch prices",
+    "requested_service_tier": "needs service tiers",
+    "response_service_tier": "needs service tiers",
+}
+_EXPECT = frozenset({"counts", "verdict", "cost", "cost_by_class", "flags", "not_flags", "estimated", "note", *TOTALS})
+
+
+def missing(case: Case) -> str | None:
+    """Everything the case needs, in one line; null where it can be run.
+
+    Raises:
+        MalformedCaseError: a part of the case that has to be looked at is not an object.
+    """
+    found = list(dict.fromkeys(_needs(case)))
+    return "; ".join(found) if found else None
+
+
+def _needs(case: Case) -> Iterator[str]:
+    if case.kind in _KINDS:
+        # What such a case holds beside is of its kind, so it is not listed.
+        yield _KINDS[case.kind]
+        return
+    if dialect_for(case.provider, case.api) is None:
+        yield f"needs a dialect for ({case.provider}, {case.api})"
+    yield from _unknown(case.given, "input", _INPUT, _NEEDS_INPUT)
+    yield from _unknown(case.context, "input.context", _CONTEXT, _NEEDS_CONTEXT)
+    if case.given.get("prices") is not None:
+        prices = mapping(case.given["prices"], "input.prices")
+        yield from _unknown(prices, "input.prices", frozenset(KEYS), {"character": "needs a price per character"})
+    yield from _unknown(case.expect, "expect", _EXPECT, {"priced_at": "needs prices by terms (priced_at)"})
+    if case.expect.get("estimated") is not None:
+        yield from _unknown(mapping(case.expect["estimated"], "expect.estimated"), "expect.estimated", ESTIMATES, {})
+
+
+def _unknown(
+    table: Mapping[str, object], where: str, known: frozenset[str] | tuple[str, ...], needs: Mapping[str, str]
+) -> Iterator[str]:
+    for key in table:
+        if key not in known:
+            yield needs.get(key, f"needs {where}.{word(key, where)}")

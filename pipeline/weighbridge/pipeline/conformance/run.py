@@ -1,0 +1,97 @@
+"""Run cases: read the usage, price it, and compare with what the case expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from weighbridge.pipeline.conformance.case import BODIES, Case, MalformedCaseError, case_id, parsed
+from weighbridge.pipeline.conformance.compare import compared
+from weighbridge.pipeline.conformance.missing import missing
+from weighbridge.pipeline.ingest.reading import read_usage
+from weighbridge.schemas.errors import ConfigError
+
+# The cases that come with the product; each value in them is worked out by hand in its note.
+OWN_CASES = Path(__file__).parent / "cases.jsonl"
+_UNNAMED = "case"
+
+
+class Outcome(StrEnum):
+    """What became of a case."""
+
+    PASS = "PASS"  # noqa: S105 - an outcome, not a password
+    FAIL = "FAIL"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What became of a case.
+
+    Attributes:
+        id: its name, or its line where it has none.
+        outcome: PASS, FAIL or UNSUPPORTED.
+        differences: what is not as expected, or why the case cannot be run; empty unless FAIL. Fields, numbers and
+            words of the product, never text of the case.
+        missing: what the product would need to run it; null unless UNSUPPORTED.
+    """
+
+    id: str
+    outcome: Outcome
+    differences: list[str]
+    missing: str | None = None
+
+
+def run_file(path: Path | str) -> list[CaseResult]:
+    """Run every case of a JSON Lines file, in its order. Blank lines are passed over.
+
+    Raises:
+        ConfigError: the file cannot be read, or has no case.
+    """
+    try:
+        lines = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); check the path and its permissions") from error
+    results = [_run_line(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not results:
+        raise ConfigError(f"{path} has no case; one JSON object a line is expected, see docs/conformance.md")
+    return results
+
+
+def run_case(case: Mapping[str, Any]) -> CaseResult:
+    """Run one case. A malformed one fails with the field that is wrong; nothing is raised."""
+    name = _UNNAMED
+    try:
+        name = case_id(case)
+        return _run(Case.of(case))
+    except MalformedCaseError as error:
+        return _malformed(name, error)
+
+
+def _run_line(number: int, line: bytes) -> CaseResult:
+    try:
+        result = run_case(parsed(line))
+    except MalformedCaseError as error:
+        result = _malformed(_UNNAMED, error)
+    name = f"line {number}" if result.id == _UNNAMED else result.id
+    return CaseResult(name, result.outcome, [f"line {number}: {each}" for each in result.differences], result.missing)
+
+
+def _malformed(name: str, error: MalformedCaseError) -> CaseResult:
+    return CaseResult(name, Outcome.FAIL, [f"malformed case: {error}"])
+
+
+def _run(case: Case) -> CaseResult:
+    needed = missing(case)
+    if needed is not None:
+        return CaseResult(case.id, Outcome.UNSUPPORTED, [], needed)
+    if case.body is None:
+        raise MalformedCaseError(f"input has none of {', '.join(BODIES)}")
+    outcomes = list(compared(case, read_usage(case.record()), case.prices()))
+    if not outcomes:
+        return CaseResult(case.id, Outcome.FAIL, ["asserts nothing: expect names no figure, verdict or flag"])
+    differences = [difference for difference in outcomes if difference is not None]
+    return CaseResult(case.id, Outcome.FAIL if differences else Outcome.PASS, differences)

@@ -1,0 +1,92 @@
+"""The cases that come with the product pass, each for what it asserts; the shared ones end as they must."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weighbridge.pipeline.conformance import OWN_CASES, Outcome, run_case, run_file
+
+CASES: list[dict[str, Any]] = [json.loads(line) for line in OWN_CASES.read_text(encoding="utf-8").splitlines()]
+# What cases of the shared file must be right: those of the four dialects that need one report and prices by class.
+SHARED_PASS = set(
+    "B01 B03 B05 B07 B13 B15 B21 B23 B25 B29 B31 B33 B35 B45 B53 B55 B57 B59 B61 B79 B83 B111".split()
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_every_own_case_passes(case: dict[str, Any]) -> None:
+    result = run_case(case)
+    assert (result.differences, result.missing) == ([], None)
+    assert result.outcome is Outcome.PASS
+
+
+def test_the_own_cases_cover_the_four_dialects_and_every_kind_that_runs() -> None:
+    assert len(CASES) >= 25
+    assert len({case["id"] for case in CASES}) == len(CASES)
+    spoken = {(case["input"]["provider"], case["input"]["api"]) for case in CASES}
+    assert spoken >= {
+        ("openai", "chat"),
+        ("azure", "chat"),
+        ("openai", "responses"),
+        ("azure", "responses"),
+        ("anthropic", "messages"),
+        ("google", "generateContent"),
+    }
+    assert {case["kind"] for case in CASES} == {"usage", "stream", "price", "numeric"}
+    assert all(case["expect"]["note"] for case in CASES)
+
+
+def wrong_expectations(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The case once for each thing it asserts, with exactly that expectation made wrong."""
+    for name, value in case["expect"].items():
+        if name == "note":
+            continue
+        for item in value if isinstance(value, (dict, list)) else [name]:
+            changed = copy.deepcopy(case)
+            where = changed["expect"]
+            if isinstance(value, dict):
+                where[name][item] = other(value[item], name if item != "cost" else item)
+                yield f"{name}.{item}", changed
+            elif isinstance(value, list):
+                where[{"flags": "not_flags", "not_flags": "flags"}[name]] = [item]
+                yield str(item).replace("-", "_"), changed
+            else:
+                where[name] = other(value, name)
+                yield name, changed
+
+
+def other(value: object, name: str) -> object:
+    if name == "verdict":
+        return "assumed" if value != "assumed" else "proved"
+    if value is None:
+        return "0" if name.startswith("cost") else 0
+    return f"{value}1" if isinstance(value, str) else int(str(value)) + 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_every_assertion_of_a_case_can_fail_it(case: dict[str, Any]) -> None:
+    tried = 0
+    for named, changed in wrong_expectations(case):
+        result = run_case(changed)
+        assert result.outcome is Outcome.FAIL, named
+        assert any(named in difference for difference in result.differences), (named, result.differences)
+        tried += 1
+    assert tried > 0
+
+
+@pytest.mark.real
+def test_the_shared_cases_end_as_they_must(shared_real: Path) -> None:
+    results = {result.id: result for result in run_file(shared_real / "bug_cases.jsonl")}
+    assert len(results) == 58
+    assert {name: result.differences for name, result in results.items() if result.outcome is Outcome.FAIL} == {}
+    assert {name for name, result in results.items() if result.outcome is Outcome.PASS} == SHARED_PASS
+    assert all(result.missing for name, result in results.items() if name not in SHARED_PASS)
+    assert results["B37"].missing == "needs a dialect for (xai, chat)"
+    assert str(results["B73"].missing).startswith("needs price tiers (prices_above)")
+    assert results["B85"].missing == "needs matching (kind period)"
