@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-PIPED_WIDTH = 240
+PIPED_WIDTH = 10_000  # what is read by a program is not wrapped
 
 
 def console() -> Console:

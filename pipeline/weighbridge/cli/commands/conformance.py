@@ -28,7 +28,8 @@ def conformance(
 ) -> int:
     """Run cases of usage with known answers.
 
-    Prints PASS, the difference, or UNSUPPORTED with what is missing. Exit 1 where a case fails. An unsupported case is no failure.
+    Prints PASS, the difference, or UNSUPPORTED with what is missing. Exit 1 where a case fails; an unsupported case
+    is no failure.
     """
     from weighbridge.pipeline.conformance.run import OWN_CASES, run_file
 

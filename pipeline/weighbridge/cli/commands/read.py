@@ -34,8 +34,9 @@ def read(
 ) -> int:
     """Read usage reports: disjoint counts, totals and a verdict.
 
-    Stores nothing and needs no installation. A record holds provider, api, model and one of usage (object), response (body) or events (list); optionally context
-    {ended, local_counts}. Exit 1 where a line is unreadable or contradictory, 2 where no line can be read.
+    Stores nothing and needs no installation. A record holds provider, api, model and one of usage (object), response
+    (body) or events (list); optionally context {ended, local_counts}. Exit 1 where a line is unreadable or
+    contradictory, 2 where no line can be read.
     """
     begin(ctx, config, log_level)
     tally = Tally()

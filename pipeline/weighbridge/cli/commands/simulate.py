@@ -31,8 +31,8 @@ def simulate(
 ) -> int:
     """Write made-up traffic with known faults, for `ingest`.
 
-    Everything is labelled as simulated. The findings that reconciliation has to come to stand in `expected.json` beside the segments. Names are hidden
-    with the pseudonym key of the installation, so ingest them into the same one.
+    Everything is labelled as simulated. The findings that reconciliation has to come to stand in `expected.json`
+    beside the segments. Names are hidden with the pseudonym key of the installation, so ingest them into the same one.
     """
     from weighbridge.pipeline.simulate.simulate import START
     from weighbridge.pipeline.simulate.simulate import simulate as write
