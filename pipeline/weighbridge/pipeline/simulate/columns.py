@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from weighbridge.pipeline.simulate import faults, world
-from weighbridge.pipeline.simulate.engine import attention_columns, engine_columns, times
+from weighbridge.pipeline.simulate.engine import attention_columns, engine_columns
 from weighbridge.pipeline.simulate.lengths import FINISHES, Lengths
 from weighbridge.pipeline.simulate.traffic import DAY_US, HOUR_US, HTTP, STATUSES, SUCCEEDED, Traffic
 from weighbridge.pipeline.simulate.usage import Parts, figures, leaf_columns
@@ -33,15 +33,14 @@ def dense_strategy() -> dict[str, object]:
 
 
 def attempt_table(
-    rng: np.random.Generator, traffic: Traffic, tokens: Lengths, fault: Ints, key: bytes
-) -> tuple[pa.Table, Ints]:
-    """The attempt rows of the agent, without those it lost; and when every attempt ended, lost ones too."""
+    rng: np.random.Generator, traffic: Traffic, tokens: Lengths, fault: Ints, clock: dict[str, Ints], key: bytes
+) -> pa.Table:
+    """The attempt rows of the agent, without those it lost. `clock` is that of `engine.times`."""
     answered = traffic.status == SUCCEEDED
     recounted = answered & ~tokens.engine
     engine = engine_columns(rng, traffic, tokens)
     drafts = np.array([model.speculates for model in world.MODELS])[traffic.model]
     plain = tokens.engine & ~drafts & (engine["recomputed"] == 0)
-    clock = times(rng, traffic, tokens)
     columns: dict[str, pa.Array] = {
         **_identity(traffic, key),
         **_parameters(traffic, tokens),
@@ -54,7 +53,7 @@ def attempt_table(
         "subject_bucket": pa.array(rng.integers(0, 256, traffic.rows), pa.int32()),
         "usage_expected": pa.array(answered),
     }
-    return pa.table(columns).filter(pa.array(fault != faults.LOST)), traffic.at + clock["total_us"]
+    return pa.table(columns).filter(pa.array(fault != faults.LOST))
 
 
 _ENGINE_TIMES = ("queue_us", "prefill_us", "decode_us")
@@ -122,7 +121,7 @@ def _recount(tokens: Lengths, fault: Ints, recounted: Mask) -> dict[str, pa.Arra
         "recount_special": _where(tokens.special, recounted),
         "recount_has_template": pa.array(~bare, mask=~recounted),
         "recount_has_special": pa.array(~plain, mask=~recounted),
-        "output_recounted": _where(tokens.visible, recounted),
+        "output_recounted": _where(tokens.seen, recounted),
     }
 
 

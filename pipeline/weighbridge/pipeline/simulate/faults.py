@@ -27,13 +27,13 @@ class Fault:
         code: of the cause, and of the finding it has to lead to.
         rate: share of the eligible attempts that have it.
         eligible: the attempts it can happen to, so that the report still reads and the gap has one explanation.
-        tokens: reported minus observed tokens of an attempt that has it, both directions together.
+        difference: reported minus observed tokens of an attempt that has it, both directions together.
     """
 
     code: str
     rate: float
     eligible: Callable[[Traffic, Lengths], Mask]
-    tokens: Callable[[Lengths], Ints]
+    difference: Callable[[Lengths], Ints]
 
 
 def _of_api(traffic: Traffic, *names: str) -> Mask:
@@ -55,10 +55,12 @@ def _half_reasoned(_: Traffic, tokens: Lengths) -> Mask:
     return tokens.engine & (tokens.reasoning > 0) & (2 * tokens.reasoning <= tokens.output)
 
 
-def _compared(_: Traffic, tokens: Lengths) -> Mask:
-    """Attempts whose input and output the agent could see whole: no reasoning was hidden from it."""
-    seen: Mask = tokens.engine | (tokens.reasoning == 0)
-    return seen
+def _any(traffic: Traffic, _: Lengths) -> Mask:
+    return np.ones(traffic.rows, bool)
+
+
+def _whole(tokens: Lengths) -> Ints:
+    return tokens.prompt + tokens.output
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -68,10 +70,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault("special_tokens", 0.03, lambda _, t: ~t.engine & (t.special > 0), lambda tokens: tokens.special),
     Fault("template_not_applied", 0.012, lambda _, t: ~t.engine, lambda tokens: tokens.template),
     Fault("end_token_convention", 0.03, lambda _, t: t.engine & (t.end > 0), lambda tokens: -tokens.end),
-    Fault("usage_missing", 0.005, _compared, lambda tokens: -(tokens.prompt + tokens.output)),
-    Fault("duplicate_report", 0.004, _compared, lambda tokens: tokens.prompt + tokens.output),
+    Fault("usage_missing", 0.005, _any, lambda tokens: -(tokens.prompt + tokens.seen)),
+    Fault("duplicate_report", 0.004, _any, _whole),
     # Its rate is that of the outages.
-    Fault("capture_gap", 0.0, _compared, lambda tokens: tokens.prompt + tokens.output),
+    Fault("capture_gap", 0.0, _any, _whole),
 )
 OPENAI_CACHE, ANTHROPIC_CACHE, REASONING, SPECIAL, TEMPLATE, END, MISSING, DUPLICATE, LOST = range(len(FAULTS))
 

@@ -55,9 +55,9 @@ class Lengths:
     engine: Mask
 
     @property
-    def visible(self) -> Ints:
-        """Output tokens whose text the client got."""
-        return self.output - self.reasoning - self.end - self.trimmed
+    def seen(self) -> Ints:
+        """Output tokens the agent counted: all of them in an engine, those that were not hidden in a client."""
+        return np.where(self.engine, self.output, self.output - self.reasoning)
 
 
 def of_model(name: str) -> Ints:

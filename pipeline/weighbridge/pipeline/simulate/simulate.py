@@ -21,7 +21,15 @@ from weighbridge.pipeline.simulate.columns import (
     gap_table,
     report_table,
 )
-from weighbridge.pipeline.simulate.expected import FILE, ExpectedFinding, expected_of, together, write_expected
+from weighbridge.pipeline.simulate.engine import times
+from weighbridge.pipeline.simulate.expected import (
+    FILE,
+    ExpectedFinding,
+    Told,
+    expected_of,
+    together,
+    write_expected,
+)
 from weighbridge.pipeline.simulate.faults import NONE, assign, outages
 from weighbridge.pipeline.simulate.lengths import lengths
 from weighbridge.pipeline.simulate.traffic import day_weights, traffic
@@ -120,8 +128,11 @@ def _part(
     drawn = traffic(rng, rows, start, days)
     tokens = lengths(rng, drawn)
     fault = assign(rng, drawn, tokens, began) if faults else np.full(drawn.rows, NONE, np.int64)
-    attempts, ended_at = attempt_table(rng, drawn, tokens, fault, key)
+    clock = times(rng, drawn, tokens)
+    ended_at = drawn.at + clock["total_us"]
+    attempts = attempt_table(rng, drawn, tokens, fault, clock, key)
     reports = report_table(drawn, tokens, fault, parts(rng, drawn, tokens, fault), ended_at)
     gaps = gap_table(drawn, fault, began)
     agent = {"attempt": attempts} | ({"gap": gaps} if gaps.num_rows else {})
-    return {AGENT: agent, PROVIDER: {"usage_report": reports}}, expected_of(drawn, tokens, fault)
+    found = expected_of(Told(drawn, tokens, fault, ended_at, began))
+    return {AGENT: agent, PROVIDER: {"usage_report": reports}}, found
