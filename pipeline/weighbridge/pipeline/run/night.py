@@ -83,9 +83,9 @@ def set_prices(home: Home, days: Collection[date]) -> int:
 
 
 def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
-    """Reconcile these months."""
+    """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
     lake = home.lake()
-    return {month: reconcile(lake, month=month) for month in months}
+    return {month: reconcile(lake, month=month, key_id=home.key_id) for month in months}
 
 
 def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:
