@@ -123,9 +123,11 @@ def anthropic(usage: Usage) -> tuple[Meaning | None, set[Meaning]]:
 
 
 def gemini(usage: Usage) -> tuple[Meaning | None, set[Meaning]]:
-    prompt, tool = usage.get("promptTokenCount", 0), usage.get("toolUsePromptTokenCount", 0)
-    answer = usage.get("candidatesTokenCount", usage.get("responseTokenCount", 0))
-    thought, read = usage.get("thoughtsTokenCount", 0), usage.get("cachedContentTokenCount", 0)
+    prompt: int = usage.get("promptTokenCount", 0)
+    tool: int = usage.get("toolUsePromptTokenCount", 0)
+    answer: int = usage.get("candidatesTokenCount") or usage.get("responseTokenCount") or 0
+    thought: int = usage.get("thoughtsTokenCount", 0)
+    read: int = usage.get("cachedContentTokenCount", 0)
     possible = {}
     for cached_inside, thought_inside, tool_inside in product((True, False), repeat=3):
         into = prompt + (0 if tool_inside else tool) + (0 if cached_inside else read)
