@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -74,6 +75,8 @@ def application() -> typer.Typer:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """The console script. Leaves the process with an exit code."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # they are for us, and the text of a library's warning may quote data
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

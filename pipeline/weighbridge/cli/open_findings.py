@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from weighbridge.schemas.enumerations import FindingState, Severity
 
@@ -14,13 +15,22 @@ if TYPE_CHECKING:
 WEIGHTY = (Severity.WARNING, Severity.ERROR)
 
 
-def lives(lake: Lake) -> list[dict[str, object]]:
+def lives(lake: Lake) -> list[dict[str, Any]]:
     """Every finding of the lake with its state of today, worst first."""
     from weighbridge.pipeline.reconcile.status import life
 
-    worst = list(Severity)[::-1]
-    found = life(lake, datetime.now(UTC).date()).to_dicts()
-    return sorted(found, key=lambda row: (worst.index(row["severity"]), row["period"], row["code"], row["finding_id"]))
+    return worst_first(life(lake, datetime.now(UTC).date()).to_dicts())
+
+
+def worst_first(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Findings by severity, then by how much money is at stake, unknown last, then by period, code and id."""
+    scale = list(Severity)
+
+    def place(row: dict[str, Any]) -> tuple[object, ...]:
+        money = abs(row["amount"] or Decimal(0))
+        return -scale.index(row["severity"]), -money, row["period"], row["code"], row["finding_id"]
+
+    return sorted(findings, key=place)
 
 
 def weighs(finding: Mapping[str, object]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import unicodedata
@@ -9,18 +10,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import IO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 PIPED_WIDTH = 10_000  # what is read by a program is not wrapped
 
 
-def console() -> Console:
-    """Standard output. Cells are taken as they are: no mark-up, no emoji names, no colouring of numbers."""
-    width = None if sys.stdout.isatty() else PIPED_WIDTH
-    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
+def write(what: RenderableType) -> None:
+    """A table or tree. Cells are taken as they are: no mark-up, no emoji names, no colouring of numbers."""
+    if sys.stdout.isatty():
+        _console(sys.stdout, None).print(what)
+        return
+    held = io.StringIO()
+    _console(held, PIPED_WIDTH).print(what)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in held.getvalue().splitlines())
+
+
+def _console(file: IO[str], width: int | None) -> Console:
+    return Console(file=file, markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
 def write_json(value: object, *, lines: bool = False) -> None:
@@ -78,7 +88,7 @@ def write_table(names: Sequence[str], rows: Iterable[Sequence[object]], *, title
         table.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in held:
         table.add_row(*(Text(shown(cell)) for cell in row))
-    console().print(table)
+    write(table)
 
 
 def write_line(text: str = "") -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from weighbridge.pipeline.ingest.ingest import IngestResult
 
 ID_DIGITS = 8  # of an id; every verb that takes an id takes its beginning
+CENT = Decimal("0.01")
 _SHOWN = ("severity", "period", "code", "provider", "model", "tenant", "rows")
 _ACCOUNT = ("rows_in", "rows_out", "rows_quarantined", "rows_duplicate")
 
@@ -32,9 +33,10 @@ def _cells(row: Mapping[str, object], *, lives: bool) -> list[object]:
 
 
 def measured(value: object, unit: object) -> str | None:
-    """A figure with its sign and unit, money to four places; null where it is unknown."""
+    """A figure with its sign and unit; money to four places, or to two digits where it is smaller than a cent."""
     if isinstance(value, Decimal):
-        return f"{value.quantize(Decimal('0.0001')):+,f} {unit}"
+        places = 4 if abs(value) >= CENT or not value else 1 - value.adjusted()
+        return f"{value:+,.{places}f} {unit}"
     return f"{value:+,} {unit}" if isinstance(value, int) else None
 
 

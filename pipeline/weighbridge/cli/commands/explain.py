@@ -11,7 +11,7 @@ from rich.tree import Tree
 from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN
 from weighbridge.cli.options import AsJson, Config, LogLevel
-from weighbridge.cli.output import console, shown, write_json
+from weighbridge.cli.output import shown, write, write_json
 from weighbridge.cli.session import home_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def explain(
     if as_json:
         write_json(root.to_dict())
     else:
-        console().print(_tree(root))
+        write(_tree(root))
     return CLEAN
 
 
