@@ -10,8 +10,8 @@ import typer
 
 from weighbridge.cli.command import SET_UP, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel
 from weighbridge.cli.open_findings import worst_first
+from weighbridge.cli.options import AsJson, Config, LogLevel
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import begin
 from weighbridge.cli.tables import measured, write_findings
