@@ -1,0 +1,143 @@
+"""Whatever goes wrong becomes one line on standard error and a documented exit code, and never quotes data."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from weighbridge.cli.exits import CRASH, FINDINGS, PIPE_CLOSED, USAGE, guarded
+from weighbridge.schemas.errors import ConfigError, LakeBusyError
+
+CANARY = "zebra" + "-canary"
+
+
+def ended(error: BaseException, *, debug: bool = False) -> int:
+    """The exit code of a command that raises `error`."""
+    with pytest.raises(typer.Exit) as caught, guarded(lambda: debug):
+        raise error
+    return int(caught.value.exit_code)
+
+
+def test_what_the_user_can_mend_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(ConfigError("there is no lake; run `weighbridge init`")) == USAGE
+    assert capsys.readouterr().err == "weighbridge: there is no lake; run `weighbridge init`\n"
+
+
+def test_what_may_pass_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(LakeBusyError("another writer holds the lake.")) == USAGE
+    assert capsys.readouterr().err == "weighbridge: another writer holds the lake. Try again later.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "x/y"), "No space left on device: x/y; make room"),
+        (PermissionError(errno.EACCES, "Permission denied", "k"), "Permission denied: k; check the owner and mode"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "f"),
+            "No such file or directory: f; check the path",
+        ),
+        (OSError("odd"), "OSError; check the path and the disk"),
+    ],
+)
+def test_trouble_with_the_machine_is_no_crash(error: OSError, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(error) == USAGE
+    assert capsys.readouterr().err.startswith(f"weighbridge: {line}")
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, RuntimeError, AssertionError, RecursionError])
+def test_a_crash_tells_its_type_and_no_text(kind: type[Exception], capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(kind(CANARY)) == CRASH
+    told = capsys.readouterr().err
+    assert told.startswith(f"weighbridge: crashed with {kind.__name__}; run it again with --log-level debug")
+    assert "Traceback" not in told
+    assert CANARY not in told
+
+
+def test_debugging_shows_the_places_of_a_crash_and_its_cause_but_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    def outer() -> None:
+        try:
+            int(CANARY)
+        except ValueError as error:
+            raise LookupError(CANARY) from error
+
+    with pytest.raises(typer.Exit), guarded(lambda: True):
+        outer()
+    told = capsys.readouterr().err
+    assert told.index("builtins.ValueError") < told.index("which led to") < told.index("builtins.LookupError")
+    assert "in outer" in told
+    assert CANARY not in told
+
+
+def test_an_exit_code_of_a_verb_passes() -> None:
+    assert ended(typer.Exit(FINDINGS)) == FINDINGS
+
+
+def test_a_usage_error_is_left_to_the_parser() -> None:
+    with pytest.raises(typer.BadParameter), guarded():
+        raise typer.BadParameter("no month")
+
+
+def test_interruption_is_left_to_the_top() -> None:
+    with pytest.raises(KeyboardInterrupt), guarded():
+        raise KeyboardInterrupt
+
+
+PRINT_MUCH = """
+import sys
+from weighbridge.cli.exits import guarded
+with guarded():
+    for number in range(200_000):
+        sys.stdout.write(f"{number}\\n")
+"""
+
+
+def test_a_reader_that_goes_away_is_no_crash() -> None:
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import typer\ntry:\n exec({PRINT_MUCH!r})\nexcept typer.Exit as e: sys.exit(e.exit_code)",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"0\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == PIPE_CLOSED
+
+
+def opened_by_reader(fifo: Path, process: subprocess.Popen[bytes]) -> int:
+    """Open the fifo for writing once the process has opened it for reading."""
+    while process.poll() is None:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO
+            time.sleep(0.02)
+    raise AssertionError("the verb ended before it read anything")
+
+
+def test_control_c_ends_with_130(tmp_path: Path) -> None:
+    """A fifo that nobody writes into keeps `read` waiting until it is interrupted."""
+    fifo = tmp_path / "records.jsonl"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "weighbridge.cli.main", "read", str(fifo)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        handle = opened_by_reader(fifo, process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait() == 130
+        os.close(handle)
