@@ -2,6 +2,6 @@
 
 from weighbridge.pipeline.lake.failure import LakeFullError
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.lake.shape import empty, polars_schema, shaped
+from weighbridge.pipeline.lake.shape import empty, may_become, polars_schema, shaped
 
-__all__ = ["Lake", "LakeFullError", "empty", "polars_schema", "shaped"]
+__all__ = ["Lake", "LakeFullError", "empty", "may_become", "polars_schema", "shaped"]

@@ -104,7 +104,7 @@ def fitted(table: str, frame: pl.DataFrame) -> pl.DataFrame:
 def _fitted(table: str, values: pl.Series, wanted: pl.DataType) -> pl.Series:
     if values.dtype == wanted:
         return values
-    if not _may_become(values.dtype, wanted):
+    if not may_become(values.dtype, wanted):
         raise LakeError(f"{table}.{values.name} is {wanted}, the rows have {values.dtype}; convert them first")
     try:
         return values.cast(wanted)
@@ -115,11 +115,14 @@ def _fitted(table: str, values: pl.Series, wanted: pl.DataType) -> pl.Series:
         ) from None
 
 
-def _may_become(found: pl.DataType, wanted: pl.DataType) -> bool:
+def may_become(found: pl.DataType, wanted: pl.DataType) -> bool:
+    """Whether values of the type `found` can stand in a column of the type `wanted`, those that fit it unchanged."""
+    if found == wanted:
+        return True
     if isinstance(found, pl.Null):
         return True
     if isinstance(found, pl.List) and isinstance(wanted, pl.List):
-        return _may_become(_inner(found), _inner(wanted))
+        return may_become(_inner(found), _inner(wanted))
     if found.is_integer():
         return wanted.is_integer() or wanted.is_float() or isinstance(wanted, pl.Decimal)
     if isinstance(found, pl.Datetime):

@@ -1,0 +1,1 @@
+"""One importer a module: each declares IMPORTER."""

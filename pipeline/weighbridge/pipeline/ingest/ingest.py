@@ -1,0 +1,151 @@
+"""Ingest: files in, rows of the lake out, each of them exactly once.
+
+    check     every file of the call is looked at first; one that cannot be read at all stops it, nothing is written
+    stage     files become rows, about half a million at a time
+    resolve   records that are about a known attempt take its key (`resolve`, `adopt`)
+    settle    what the lake has already is left out (`settle`)
+    commit    one commit per table, then readings, then the account of each file in `segment`, last of all
+
+A run that is cut off anywhere is made whole by running it again: a file that is not in `segment` is read again, and
+its rows that are in the lake already are found there. records = stored + quarantined + duplicates, for every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from weighbridge.pipeline.ingest.batch import Account, Batch
+from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
+from weighbridge.pipeline.ingest.importer import Source, Staged
+from weighbridge.pipeline.lake import Lake
+from weighbridge.schemas.errors import ConfigError
+
+# Rows staged at a time: enough that the work per commit does not show, few enough that memory stays small.
+BATCH_ROWS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """What became of one file.
+
+    Attributes:
+        name: the file's name, without folders.
+        segment: its SHA-256.
+        importer: what read it.
+        rows_in: records read; always rows_out + rows_quarantined + rows_duplicate.
+        rows_out: records stored.
+        rows_quarantined: records that could not be read.
+        rows_duplicate: records that were there already.
+        skipped: the very same file was ingested before; it was not read again and all figures are 0.
+    """
+
+    name: str
+    segment: str
+    importer: str
+    rows_in: int
+    rows_out: int
+    rows_quarantined: int
+    rows_duplicate: int
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What one call did.
+
+    Attributes:
+        files: one result per file, in the order of the call.
+        days: the UTC days that have new rows, in order.
+        readings: how many readings those days have now.
+    """
+
+    files: tuple[SegmentResult, ...]
+    days: tuple[date, ...]
+    readings: int
+
+
+def ingest(
+    paths: Sequence[Path],
+    lake: Lake,
+    *,
+    key: bytes,
+    day: date,
+    importer: str | None = None,
+    mapping: Path | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+    tenant: str | None = None,
+    task: str | None = None,
+) -> IngestResult:
+    """Take files into the lake.
+
+    Args:
+        paths: files, sealed segments, or folders that hold them.
+        lake: the lake; its lock is held until the call ends.
+        key: the installation's pseudonym key, 16 to 64 bytes.
+        day: the UTC day of records without a time.
+        importer: the importer to use; null lets each file be recognised.
+        mapping: what the columns of a CSV, JSONL or Parquet file mean.
+        provider, model, tenant, task: stand in where records do not say; a tenant's name becomes a pseudonym.
+
+    Raises:
+        ContractError: a file cannot be read at all; names it and the next step. Nothing of the call was written.
+        ConfigError: an importer, mapping or name that cannot be used.
+        LakeError: the lake cannot be written; running the call again finishes it.
+    """
+    if not 16 <= len(key) <= 64:
+        raise ConfigError(f"the pseudonym key has {len(key)} bytes; 16 to 64 are needed. `weighbridge init` makes one.")
+    about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping}
+    admitted = admit([Source(path, key, day, **about) for path in files_of(paths)], importer)  # type: ignore[arg-type]
+    with lake.lock():
+        return _take(admitted, lake, key)
+
+
+def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
+    present = set(lake.scan("segment", columns=["segment"]).collect()["segment"])
+    results = {}
+    fresh: list[Admitted] = []
+    for file in admitted:
+        if file.heading.digest in present:
+            results[file.place] = _result(file, Account(), skipped=True)
+        else:
+            present.add(file.heading.digest)
+            fresh.append(file)
+    # Recorded attempts first: what other files say about them then finds them.
+    fresh.sort(key=lambda file: (not file.importer.recorded, file.place))
+    days: set[date] = set()
+    readings = 0
+    for batch in _batches(fresh, lake, key):
+        touched, read = batch.commit()
+        results |= {f.place: _result(f, a) for f, a in zip(batch.files, batch.accounts, strict=True)}
+        days |= touched
+        readings += read
+    return IngestResult(tuple(results[file.place] for file in admitted), tuple(sorted(days)), readings)
+
+
+def _batches(files: Sequence[Admitted], lake: Lake, key: bytes) -> Iterator[Batch]:
+    batch = Batch(lake, key)
+    for file in files:
+        staged = Staged(0, {}, by_line=True) if file.empty else file.importer.read(file.source, file.heading)
+        if batch.files and batch.rows + staged.rows > BATCH_ROWS:
+            yield batch
+            batch = Batch(lake, key)
+        batch.add(file, staged)
+    if batch.files:
+        yield batch
+
+
+def _result(file: Admitted, account: Account, *, skipped: bool = False) -> SegmentResult:
+    return SegmentResult(
+        name=file.source.path.name,
+        segment=file.heading.digest,
+        importer=file.importer.name,
+        rows_in=account.records,
+        rows_out=account.out,
+        rows_quarantined=account.quarantined,
+        rows_duplicate=account.duplicate,
+        skipped=skipped,
+    )
