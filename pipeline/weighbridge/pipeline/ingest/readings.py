@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 
 import polars as pl
@@ -56,18 +56,37 @@ def read_reports(reports: pl.DataFrame) -> pl.DataFrame:
 
 def refresh_readings(lake: Lake, days: Collection[date]) -> int:
     """Read the last revision of every report of these days and replace their readings; returns how many there are."""
-    written, held = 0, 0
-    batch: dict[date, pl.DataFrame] = {}
-    for day in sorted(days):
+    written = 0
+    readings: list[pl.DataFrame] = []
+    covered: list[date] = []
+    for days_read, reports in _by_days(lake, sorted(days)):
+        readings.append(read_reports(reports))
+        covered += days_read
+        if sum(frame.height for frame in readings) >= _BATCH:
+            written += _replace(lake, readings, covered)
+            readings, covered = [], []
+    return written + (_replace(lake, readings, covered) if covered else 0)
+
+
+def _by_days(lake: Lake, days: Iterable[date]) -> Iterator[tuple[list[date], pl.DataFrame]]:
+    """The reports that count, some days at a time: what one call of the solver costs does not show in that many."""
+    taken: list[date] = []
+    held: list[pl.DataFrame] = []
+    for day in days:
         reports = lake.scan("usage_report", first=day, last=day, columns=_read_columns()).collect()
-        batch[day] = read_reports(_last_revisions(reports))
-        held += batch[day].height
-        if held >= _BATCH:
-            lake.replace("reading", pl.concat(batch.values()), days=list(batch))
-            written, held, batch = written + held, 0, {}
-    if batch:
-        lake.replace("reading", pl.concat(batch.values()), days=list(batch))
-    return written + held
+        taken.append(day)
+        held.append(_last_revisions(reports))
+        if sum(frame.height for frame in held) >= _CHUNK:
+            yield taken, pl.concat(held)
+            taken, held = [], []
+    if taken:
+        yield taken, pl.concat(held)
+
+
+def _replace(lake: Lake, readings: list[pl.DataFrame], days: list[date]) -> int:
+    whole = pl.concat(readings)
+    lake.replace("reading", whole, days=days)
+    return whole.height
 
 
 def _read_columns() -> list[str]:
