@@ -1,0 +1,67 @@
+"""Running the command line inside the test process, and an installation with simulated traffic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weighbridge.cli.main import run
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as one JSON document."""
+        return json.loads(self.out)
+
+
+class Terminal:
+    """Runs commands and keeps what they print."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def __call__(self, *arguments: object) -> Ran:
+        """Run `weighbridge` with these arguments."""
+        self._capture.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            run([str(argument) for argument in arguments])
+        told = self._capture.readouterr()
+        return Ran(int(ended.value.code or 0), told.out, told.err)
+
+
+@pytest.fixture
+def weighbridge(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """The command line."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("WEIGHBRIDGE_CONFIG", raising=False)
+    return Terminal(capsys)
+
+
+def quietly(*arguments: object) -> None:
+    """Run `weighbridge` where nobody looks at what it prints; it must end clean or with findings."""
+    with pytest.raises(SystemExit) as ended:
+        run([str(argument) for argument in arguments])
+    assert ended.value.code in {0, 1}, arguments
+
+
+@pytest.fixture(scope="session")
+def weighed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation that has ingested and reconciled 600 simulated attempts of January 2026; only to be read."""
+    home = tmp_path_factory.mktemp("weighed") / "home"
+    quietly("init", home)
+    quietly("simulate", home / "made", "--attempts", 600, "--days", 31, "--config", home)
+    quietly("ingest", home / "made", "--config", home)
+    quietly("reconcile", "--config", home)
+    return home
