@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -456,6 +456,26 @@ def test_without_faults_reports_and_observation_agree(tmp_path: Path) -> None:
     assert {item.code for item in made.expected} == ORDINARY - {"gap_records"}
     assert rows_of(made, "gap") == []
     assert gaps(rows_of(made, "attempt"), rows_of(made, "usage_report")) == {}
+
+
+def test_a_report_is_booked_when_its_attempt_ends_but_inside_the_period(
+    attempts: list[Row], reports: list[Row]
+) -> None:
+    ends = {
+        (row["attempt_hi"], row["attempt_lo"]): row["arrived_at"] + timedelta(microseconds=number(row, "total_us"))
+        for row in attempts
+        if isinstance(row["arrived_at"], datetime) and row["total_us"] is not None
+    }
+    closes = datetime(2026, 3, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    checked = 0
+    for row in reports:
+        booked, end = row["reported_at"], ends.get((row["attempt_hi"], row["attempt_lo"]))
+        assert isinstance(booked, datetime)
+        assert row["day"] == booked.date()
+        if end is not None:
+            assert booked == min(end, closes)
+            checked += 1
+    assert checked > 5_000
 
 
 def test_a_repeated_report_is_the_same_but_for_its_number(reports: list[Row]) -> None:

@@ -125,14 +125,14 @@ def _recount(tokens: Lengths, fault: Ints, recounted: Mask) -> dict[str, pa.Arra
     }
 
 
-def report_table(traffic: Traffic, tokens: Lengths, fault: Ints, found: Parts, ended_at: Ints) -> pa.Table:
+def report_table(traffic: Traffic, tokens: Lengths, fault: Ints, found: Parts, booked_at: Ints) -> pa.Table:
     """The usage-report rows of the provider's log.
 
     Args:
-        ended_at: when each attempt ended, microseconds since 1970; the log books a report on the day of its end.
+        booked_at: when the log booked the report of each attempt, microseconds since 1970.
     """
     models, at, rows = world.MODELS, found.attempt, len(found.attempt)
-    when = ended_at[at]
+    when = booked_at[at]
     return pa.table(
         {
             "attempt_hi": pa.array(traffic.attempt_hi[at]),

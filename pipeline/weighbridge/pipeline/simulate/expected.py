@@ -40,12 +40,12 @@ class ExpectedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the expectations are counted from: the truth, the fault of each attempt, when it ended, the outages."""
+    """What the expectations are counted from: the truth, each attempt's fault and booking of its report, the outages."""
 
     traffic: Traffic
     tokens: Lengths
     fault: Ints
-    ended_at: Ints
+    booked_at: Ints
     outages: Ints
 
 
@@ -77,7 +77,7 @@ def _assumed(told: Told) -> list[ExpectedFinding]:
     rows = np.flatnonzero(reported & anthropic & (beside > 0) & (beside <= figure["input"]))
     # Reports are counted, on the day the log booked them; repeated ones are two.
     rows = np.repeat(rows, np.where(told.fault[rows] == faults.DUPLICATE, 2, 1))
-    return _counted("assumed_usage", told.ended_at // DAY_US, rows, np.zeros_like(beside), told.traffic.model)
+    return _counted("assumed_usage", told.booked_at // DAY_US, rows, np.zeros_like(beside), told.traffic.model)
 
 
 def _records(told: Told) -> list[ExpectedFinding]:

@@ -32,7 +32,7 @@ from weighbridge.pipeline.simulate.expected import (
 )
 from weighbridge.pipeline.simulate.faults import NONE, assign, outages
 from weighbridge.pipeline.simulate.lengths import lengths
-from weighbridge.pipeline.simulate.traffic import day_weights, traffic
+from weighbridge.pipeline.simulate.traffic import DAY_US, EPOCH, day_weights, traffic
 from weighbridge.pipeline.simulate.usage import parts
 from weighbridge.pipeline.simulate.world import Ints
 from weighbridge.schemas.errors import ConfigError
@@ -89,11 +89,12 @@ def simulate(
         raise ConfigError(f"{out} holds segments already, which are never overwritten; name an empty folder")
     labels = {"simulated": "true", "seed": str(seed)}
     began = outages(np.random.default_rng([seed, 0]), start, days) if faults else np.empty(0, np.int64)
+    closes = ((start - EPOCH).days + days) * DAY_US - 1
     segments: list[Path] = []
     expected: list[ExpectedFinding] = []
     for number, (first, length, rows) in enumerate(_parts_of(attempts, seed, start, days)):
         rng = np.random.default_rng([seed, 1, number])
-        tables, found = _part(rng, rows, first, length, key, began, faults=faults)
+        tables, found = _part(rng, rows, first, length, key, began, closes, faults=faults)
         if number == 0:
             tables[AGENT]["strategy"] = pa.Table.from_pylist([dense_strategy()])
         expected += found
@@ -122,17 +123,26 @@ def _parts_of(attempts: int, seed: int, start: date, days: int) -> Iterator[tupl
 
 
 def _part(
-    rng: np.random.Generator, rows: int, start: date, days: int, key: bytes, began: Ints, *, faults: bool
+    rng: np.random.Generator,
+    rows: int,
+    start: date,
+    days: int,
+    key: bytes,
+    began: Ints,
+    closes: int,
+    *,
+    faults: bool,
 ) -> tuple[dict[str, dict[str, pa.Table]], list[ExpectedFinding]]:
     """The tables of one part by writer, and the findings its faults have to lead to."""
     drawn = traffic(rng, rows, start, days)
     tokens = lengths(rng, drawn)
     fault = assign(rng, drawn, tokens, began) if faults else np.full(drawn.rows, NONE, np.int64)
     clock = times(rng, drawn, tokens)
-    ended_at = drawn.at + clock["total_us"]
+    # A report is booked when its attempt ends, perhaps on the next day; the log of the period closes with the period.
+    booked_at = np.minimum(drawn.at + clock["total_us"], closes)
     attempts = attempt_table(rng, drawn, tokens, fault, clock, key)
-    reports = report_table(drawn, tokens, fault, parts(rng, drawn, tokens, fault), ended_at)
+    reports = report_table(drawn, tokens, fault, parts(rng, drawn, tokens, fault), booked_at)
     gaps = gap_table(drawn, fault, began)
     agent = {"attempt": attempts} | ({"gap": gaps} if gaps.num_rows else {})
-    found = expected_of(Told(drawn, tokens, fault, ended_at, began))
+    found = expected_of(Told(drawn, tokens, fault, booked_at, began))
     return {AGENT: agent, PROVIDER: {"usage_report": reports}}, found
