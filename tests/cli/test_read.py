@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import gzip
 import json
 import subprocess
 import sys
@@ -153,9 +153,13 @@ def test_no_text_of_an_answer_is_printed(weighbridge: Run, tmp_path: Path) -> No
         assert CANARY not in ran.out + ran.err
 
 
-def test_records_can_be_piped_in(weighbridge: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(GOOD).encode())))
-    assert weighbridge("read", "-", "--json").json["total"] == 130
+def test_records_can_be_piped_in_and_compressed(weighbridge: Run, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "weighbridge.cli.main", "read", "-", "--json"]
+    done = subprocess.run(command, input=json.dumps(GOOD), capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["total"] == 130
+    packed = tmp_path / "records.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(GOOD).encode()))
+    assert weighbridge("read", packed, "--json").json["total"] == 130
 
 
 def test_a_missing_file_is_one_line(weighbridge: Run, tmp_path: Path) -> None:

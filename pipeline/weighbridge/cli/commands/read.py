@@ -13,13 +13,20 @@ from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS, USAGE
 from weighbridge.cli.options import AsJson, Config, LogLevel
 from weighbridge.cli.output import write_json, write_line, write_table
-from weighbridge.cli.records import Line, lines_of
 from weighbridge.cli.session import begin
-from weighbridge.schemas.enumerations import Verdict
+from weighbridge.schemas.enumerations import QuarantineReason, Verdict
 
 if TYPE_CHECKING:
     from weighbridge.pipeline import UsageReading
 
+_PIPED, _STANDARD_INPUT = Path("-"), Path("/dev/stdin")
+_TROUBLE = {
+    QuarantineReason.NOT_JSON: "is not JSON",
+    QuarantineReason.NOT_AN_OBJECT: "is not a JSON object",
+    QuarantineReason.DUPLICATE_KEY: "names a key twice in one object",
+    QuarantineReason.TOO_DEEP: "is nested too deeply",
+    QuarantineReason.TOO_LARGE: "is too long",
+}
 _TOTALS = ("input_total", "output_total", "total")
 
 
@@ -41,9 +48,9 @@ def read(
     begin(ctx, config, log_level)
     tally = Tally()
     if as_json:
-        for line, reading in tally.over(path):
-            told = {"error": line.trouble} if reading is None else reading.to_dict()
-            write_json({"line": line.number, **told}, lines=True)
+        for number, read in tally.over(path):
+            told = {"error": read} if isinstance(read, str) else read.to_dict()
+            write_json({"line": number, **told}, lines=True)
     else:
         _write(list(tally.over(path)))
     for number, trouble in tally.bad:
@@ -64,24 +71,27 @@ class Tally:
         self.read = self.contradictory = self.refused = 0
         self.bad: list[tuple[int, str]] = []
 
-    def over(self, path: Path) -> Iterator[tuple[Line, UsageReading | None]]:
-        """Each line with its reading, or null where it holds no record."""
+    def over(self, path: Path) -> Iterator[tuple[int, UsageReading | str]]:
+        """The 1-based number of each line that is not blank, with its reading, or what is wrong with it."""
         from weighbridge.pipeline import read_usage
+        from weighbridge.pipeline.ingest.json_lines import read_lines
 
-        for line in lines_of(path):
-            if line.record is None:
-                self.bad.append((line.number, line.trouble))
-                yield line, None
+        for line in read_lines(_STANDARD_INPUT if path == _PIPED else path):
+            number = line.number + 1
+            if line.value is None:
+                trouble = _TROUBLE[line.reason or QuarantineReason.NOT_JSON]
+                self.bad.append((number, trouble))
+                yield number, trouble
                 continue
-            reading = read_usage(line.record)
+            reading = read_usage(line.value)
             self.read += 1
             self.contradictory += reading.verdict is Verdict.CONTRADICTORY
             self.refused += "unreadable" in reading.flags
-            yield line, reading
+            yield number, reading
 
 
-def _write(found: list[tuple[Line, UsageReading | None]]) -> None:
-    readings = [(line.number, reading) for line, reading in found if reading is not None]
+def _write(found: list[tuple[int, UsageReading | str]]) -> None:
+    readings = [(number, read) for number, read in found if not isinstance(read, str)]
     if not readings:
         return
     classes = [
