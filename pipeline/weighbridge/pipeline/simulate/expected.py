@@ -40,7 +40,7 @@ class ExpectedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the expectations are counted from: the truth, each attempt's fault and booking of its report, the outages."""
+    """What the expectations are counted from: the truth, faults, when reports were booked, when outages began."""
 
     traffic: Traffic
     tokens: Lengths
