@@ -116,6 +116,10 @@ class World:
             cell = {"token_class": token_class, "modality": "text", "per_million": Decimal(value), "origin": "a test"}
             self.add("price", {**common, **cell})
 
+    def day_of(self, text: str) -> date:
+        """A day written as ISO text."""
+        return date.fromisoformat(text)
+
     def frame(self, table: str) -> pl.DataFrame:
         """The rows of a table, in the order they were put in."""
         return pl.DataFrame(self.tables.get(table, []), schema=polars_schema(table))
@@ -178,15 +182,10 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-@pytest.fixture
-def weigh() -> Callable[..., Reconciled]:
-    """Reconcile a world."""
-
-    def run(world: World, **options: Any) -> Reconciled:
-        lake = world.lake()
-        return Reconciled(lake, reconcile(lake, **options))
-
-    return run
+def weighed(world: World, **options: Any) -> Reconciled:
+    """A world in a lake of its own, reconciled."""
+    lake = world.lake()
+    return Reconciled(lake, reconcile(lake, **options))
 
 
 def on_duckdb(rows: pl.DataFrame) -> Frame:
