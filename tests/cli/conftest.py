@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,11 +44,15 @@ class Terminal:
 
 
 @pytest.fixture
-def weighbridge(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """The command line."""
+def weighbridge(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """The command line. The log of a test ends with the test."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("WEIGHBRIDGE_CONFIG", raising=False)
-    return Terminal(capsys)
+    log = logging.getLogger("weighbridge")
+    handlers, level = list(log.handlers), log.level
+    yield Terminal(capsys)
+    log.handlers[:] = handlers
+    log.setLevel(level)
 
 
 def quietly(*arguments: object) -> None:

@@ -321,7 +321,15 @@ def test_the_demonstration_finds_exactly_what_was_put_in(weighbridge: Run, tmp_p
     assert "imulated" in Path(page).read_text()
 
 
-def test_the_log_holds_no_text_and_goes_to_standard_error(weighbridge: Run, weighed: Path, fresh: Path) -> None:
-    ran = weighbridge("ingest", weighed / "made", "--config", fresh, "--log-level", "debug", "--json")
-    assert ran.json["files"]
-    assert "Traceback" not in ran.err
+def test_the_log_goes_to_standard_error_and_only_where_it_is_asked_for(
+    weighbridge: Run, weighed: Path, fresh: Path
+) -> None:
+    quiet = weighbridge("ingest", weighed / "made", "--config", fresh, "--json")
+    assert quiet.err == ""
+    told = weighbridge("--log-level", "info", "ingest", weighed / "made", "--config", fresh, "--json")
+    assert told.json["files"]
+    assert re.search(
+        r"^INFO weighbridge.cli: ingest ended with 0; \d+\.\d CPU seconds, \d+ MiB", told.err, re.MULTILINE
+    )
+    more = weighbridge("digest", "--config", fresh, "--log-level", "debug")
+    assert f"DEBUG weighbridge.cli: setting key_file from {fresh / 'weighbridge.toml'}" in more.err

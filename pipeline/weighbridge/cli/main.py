@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Sequence
@@ -16,8 +17,10 @@ from typer.core import TyperGroup
 from weighbridge.cli import commands, exits
 from weighbridge.cli.command import PANELS, Command
 from weighbridge.cli.options import Config, LogLevel
-from weighbridge.cli.session import begin, session_of
+from weighbridge.cli.session import begin, session_of, spent
 from weighbridge.schemas.discovery import declared
+
+_log = logging.getLogger("weighbridge.cli")
 
 
 class Verbs(TyperGroup):
@@ -28,6 +31,7 @@ class Verbs(TyperGroup):
         session = session_of(ctx)
         with exits.guarded(lambda: session.debug):
             code = super().invoke(ctx)
+        _log.info("%s ended with %s; %s", ctx.invoked_subcommand, code or exits.CLEAN, spent())
         if code:
             raise typer.Exit(code)
         return code

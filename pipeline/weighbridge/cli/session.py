@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from weighbridge.schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.run.home import Home
+
+
+_log = logging.getLogger("weighbridge.cli")
 
 
 @dataclass(slots=True)
@@ -66,6 +70,9 @@ def settings_of(
     settings = load(find_config(session.config, os.environ), given={"log_level": session.log_level, **(given or {})})
     session.log_level = settings.log_level
     start_log(settings.log_level)
+    for name, origin in settings.origins.items():
+        if origin != "default":
+            _log.debug("setting %s from %s", name, origin)
     return settings
 
 
@@ -78,6 +85,12 @@ def home_of(
     return open_home(settings_of(ctx, config, log_level, given))
 
 
+def spent() -> str:
+    """What this process has used up to now: CPU seconds of all its threads, and memory at its highest."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return f"{used.ru_utime + used.ru_stime:.1f} CPU seconds, {used.ru_maxrss / 1024:.0f} MiB at most"
+
+
 def start_log(level: str) -> None:
     """Log what Weighbridge does to standard error. Messages hold names, counts and paths, never text of the data.
 
@@ -86,10 +99,8 @@ def start_log(level: str) -> None:
     """
     if level not in LOG_LEVELS:
         raise ConfigError(f"--log-level is {level!r}; allowed is {', '.join(LOG_LEVELS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     log = logging.getLogger("weighbridge")
-    if not log.handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-        log.addHandler(handler)
-        log.propagate = False
+    log.handlers[:] = [handler]  # one, on the standard error of now
     log.setLevel(level.upper())

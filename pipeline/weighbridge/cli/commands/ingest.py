@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,8 @@ Provider = Annotated[str | None, typer.Option("--provider", help="Provider of re
 Model = Annotated[str | None, typer.Option("--model", help="Model of records that name none.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Tenant of records that name none; kept as a pseudonym.")]
 Task = Annotated[str | None, typer.Option("--task", help="Task type of records that name none.")]
+
+_log = logging.getLogger("weighbridge.cli")
 
 
 def ingest(
@@ -67,6 +70,7 @@ def ingest(
         task=task,
     )
     result = take_in(home, paths, intake)
+    _log.info("%d files on %d days; pricing", len(result.files), len(result.days))
     priced = set_prices(home, result.days)
     if as_json:
         write_json(account_of(result) | {"priced": priced})

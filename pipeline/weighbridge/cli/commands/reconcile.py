@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 import typer
@@ -12,6 +13,8 @@ from weighbridge.cli.open_findings import weighty
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of
+
+_log = logging.getLogger("weighbridge.cli")
 
 
 def reconcile(
@@ -28,6 +31,7 @@ def reconcile(
     lake = home.lake()
     months = (month,) if month else all_months(lake)
     set_prices(home, days_of(lake, months))
+    _log.info("priced; reconciling %d months", len(months))
     results = weigh(home, months)
     statuses: Counter[str] = Counter()
     for result in results.values():
