@@ -1,0 +1,1 @@
+"""The report: one self-contained page, one workbook and CSV tables, all drawn from the lake and nothing else."""
