@@ -1,0 +1,184 @@
+"""The page: one HTML file with style and pictures inside it, and nothing that could run or be fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from weighbridge.pipeline.report import svg
+from weighbridge.pipeline.report.exact import added
+from weighbridge.pipeline.report.format import plain, shown
+from weighbridge.pipeline.report.period import Period
+from weighbridge.pipeline.report.sheet import BLANK, Block, Chart, Column, Kind, Row, Section, Sheet, Value
+
+# Names up to this length stay on one line where there is room.
+SHORT_WORD = 26
+# A number with more characters may be broken on paper, where nothing can be scrolled.
+LONG_NUMBER, LONG = 13, "l"
+TEMPLATES = Path(__file__).parent / "templates"
+NOTICE = "Simulated data: every figure on this page comes from traffic the product made up, none from real use."
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell as it is shown.
+
+    Attributes:
+        text: what it says.
+        style: how it is set.
+        unknown: it has no value.
+        badge: it is a word of a closed enumeration.
+        bar: width of its bar in per cent, where it has one.
+    """
+
+    text: str
+    style: str
+    unknown: bool = False
+    badge: bool = False
+    bar: str | None = None
+
+    @property
+    def parts(self) -> list[str]:
+        """Where the text may be broken: a number of many digits after each separator, anything else nowhere."""
+        if LONG not in self.style.split():
+            return [self.text]
+        return [part for part in re.split(r"(?<=,)", self.text) if part]
+
+
+def render(
+    sections: Sequence[tuple[Section, tuple[Block, ...]]],
+    period: Period,
+    *,
+    title: str,
+    edition: str,
+    simulated: bool,
+    digest: str,
+) -> str:
+    """The whole page."""
+    room = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    room.globals.update(plain=plain, shown=shown)
+    style = (TEMPLATES / "style.css").read_text(encoding="utf-8") + (_SIMULATED_PAPER if simulated else "")
+    return room.get_template("page.html").render(
+        style=Markup(style),  # noqa: S704 - our own file, not data
+        style_hash="sha256-" + b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        sections=[_section(room, section, blocks, period) for section, blocks in sections],
+        period=period,
+        title=title,
+        edition=edition,
+        simulated=simulated,
+        notice=NOTICE,
+        digest=digest,
+    )
+
+
+# A page that is torn out still says what it is.
+_SIMULATED_PAPER = (
+    '@page { @top-center { content: "Simulated data"; font: bold 8pt Arial, sans-serif; color: #7a3b00; } }\n'
+)
+
+
+def _section(room: Environment, section: Section, blocks: tuple[Block, ...], period: Period) -> dict[str, Any]:
+    shown_blocks = [{"what": type(block).__name__, "it": _prepared(block, period)} for block in blocks]
+    body = room.get_template(section.template).render(blocks=shown_blocks)
+    return {"anchor": section.anchor, "title": section.title, "body": Markup(body)}  # noqa: S704 - autoescaped above
+
+
+def _prepared(block: Block, period: Period) -> object:
+    if isinstance(block, Sheet):
+        return table(block, period)
+    return _drawn(block, period) if isinstance(block, Chart) else block
+
+
+def _drawn(chart: Chart, period: Period) -> dict[str, Any]:
+    pictures = {
+        name: Markup(svg.picture(chart, width).replace("<svg ", f'<svg class="{name}" ', 1))  # noqa: S704 - escaped
+        for name, width in (("wide", svg.WIDE), ("narrow", svg.NARROW))
+    }
+    return {"title": chart.title, "meta": _dated(chart.unit, period), "legend": chart.legend, **pictures}
+
+
+def _dated(unit: str, period: Period) -> str:
+    return "; ".join(part for part in (unit, f"{period.label}, {period.zone}") if part)
+
+
+def table(sheet: Sheet, period: Period) -> dict[str, Any]:
+    """A sheet as the templates take it: heads, rows of cells, one row for what is left off, the total."""
+    columns = [column for column in sheet.columns if column.page and not _left_off(sheet, column)]
+    kept = sheet.rows[: sheet.shown]
+    hidden = sheet.rows[len(kept) :]
+    rest = _rest(sheet, hidden) if hidden and any(column.adds for column in columns) else None
+    return {
+        "name": sheet.name,
+        "title": sheet.title,
+        "meta": _dated(sheet.unit, period) if sheet.dated else sheet.unit,
+        "empty": sheet.empty,
+        "note": sheet.note,
+        "left_off": f"{len(kept):,} of {len(sheet.rows):,} rows are shown here; the files hold all." if hidden else "",
+        "heads": [{"label": column.label, "style": "n" if column.numeric else ""} for column in columns],
+        "rows": [_cells(sheet, row, columns) for row in kept],
+        "named": [_named(sheet, row) for row in kept],
+        "rest": _cells(sheet, rest, columns, foot=True) if rest else None,
+        "total": _cells(sheet, sheet.total, columns, foot=True) if sheet.total else None,
+    }
+
+
+def _left_off(sheet: Sheet, column: Column) -> bool:
+    return column.sparse and all(value == 0 for value in sheet.cells(column.name))
+
+
+def _rest(sheet: Sheet, hidden: Sequence[Row]) -> Row:
+    """What the rows that are not shown add up to; columns that cannot be added stay blank."""
+    first = next(place for place, column in enumerate(sheet.columns) if column.page)
+    sums: list[Value] = []
+    for place, column in enumerate(sheet.columns):
+        if place == first:
+            sums.append(f"{len(hidden):,} more")
+        else:
+            sums.append(added([row[place] for row in hidden]) if column.adds else BLANK)
+    return tuple(sums)
+
+
+def _cells(sheet: Sheet, row: Row, columns: Sequence[Column], *, foot: bool = False) -> list[Cell]:
+    named = _named(sheet, row)
+    cells = [named[column.name] for column in columns]
+    return (
+        [replace(cell, style=cell.style.removeprefix("c "), badge=False, bar=None) for cell in cells] if foot else cells
+    )
+
+
+def _named(sheet: Sheet, row: Row) -> dict[str, Cell]:
+    return {column.name: _cell(sheet, row, column, value) for column, value in zip(sheet.columns, row, strict=True)}
+
+
+def _cell(sheet: Sheet, row: Row, column: Column, value: Value) -> Cell:
+    currency = row[sheet.index(column.currency_in)] if column.currency_in else column.currency
+    text = shown(value, column.kind, None if currency is None else str(currency))
+    if column.short and isinstance(value, str):
+        text = value[: column.short]
+    bar = _bar(value) if column.kind is Kind.SHARE and isinstance(value, Decimal) else None
+    return Cell(text, _style(column, text, value), value is None, column.kind is Kind.BADGE and value is not None, bar)
+
+
+def _bar(share: Decimal) -> str:
+    """The width of a bar, in per cent; a share beyond its whole fills it."""
+    return f"{min(max(share * 100, Decimal(0)), Decimal(100)):.1f}"
+
+
+def _style(column: Column, text: str, value: Value) -> str:
+    """How a cell is set: numbers flush right, nothing greyed, short words on one line, long names broken anywhere."""
+    if column.numeric:
+        return "n z" if value == 0 else f"n {LONG}" if len(text) > LONG_NUMBER else "n"
+    if column.kind in {Kind.BADGE, Kind.DAY}:
+        return "s d"
+    return ("c " if column.kind is Kind.CODE else "") + ("s" if len(text) <= SHORT_WORD else "x")
