@@ -1,0 +1,24 @@
+"""What is wrong, one by one."""
+
+from __future__ import annotations
+
+from weighbridge.pipeline.report.query.findings import findings
+from weighbridge.pipeline.report.sheet import Block, Section, say
+from weighbridge.pipeline.report.view import View
+
+
+def blocks(view: View) -> tuple[Block, ...]:
+    """Every finding, open ones first, worst first."""
+    sheet = view.get(findings)
+    if not sheet.rows:
+        return (sheet,)
+    return (
+        say(
+            "Difference is observed minus expected. A positive amount was charged too much. To see the rows behind a "
+            "finding: weighbridge explain, and its id."
+        ),
+        sheet,
+    )
+
+
+SECTION = Section(50, "Findings", "findings", blocks, template="findings.html")
