@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from weighbridge.cli.main import run
+from weighbridge.cli.main import execute
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Terminal:
         """Run `weighbridge` with these arguments."""
         self._capture.readouterr()
         with pytest.raises(SystemExit) as ended:
-            run([str(argument) for argument in arguments])
+            execute([str(argument) for argument in arguments])
         told = self._capture.readouterr()
         return Ran(int(ended.value.code or 0), told.out, told.err)
 
@@ -58,7 +58,7 @@ def weighbridge(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 def quietly(*arguments: object) -> None:
     """Run `weighbridge` where nobody looks at what it prints; it must end clean or with findings."""
     with pytest.raises(SystemExit) as ended:
-        run([str(argument) for argument in arguments])
+        execute([str(argument) for argument in arguments])
     assert ended.value.code in {0, 1}, arguments
 
 

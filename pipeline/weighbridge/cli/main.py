@@ -81,6 +81,11 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """The console script. Leaves the process with an exit code."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # they are for us, and the text of a library's warning may quote data
+    execute(arguments)
+
+
+def execute(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line, that of the process where null; raises SystemExit with the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
