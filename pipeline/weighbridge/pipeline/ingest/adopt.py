@@ -4,7 +4,8 @@ A provider's export may be read before the segments of the agent that recorded t
 under a key of their own. When the recorded attempt arrives and shares an identifier with them, and nothing else
 claims it, they are moved to the recorder's key. So the order in which files are read does not matter.
 
-The alias is moved last. A run that is cut off before that finds the same rows again and finishes the move.
+The alias is moved last, when readings follow already. A run that is cut off before that finds the same rows again
+and finishes the move.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.ingest.keys import SHARED_KINDS
+from weighbridge.pipeline.ingest.readings import refresh_readings
 from weighbridge.pipeline.ingest.resolve import ATTEMPT, HASH, TARGET, rekeyed
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.identity import AttemptKey, keyed_key
 
-MOVED = ("attempt", "child", "usage_report", "foreign_id", "alias")
+MOVED = ("attempt", "child", "usage_report", "foreign_id")
 _CLAIM = [*HASH, "source", *TARGET]
 
 
@@ -41,6 +43,8 @@ def adopt(lake: Lake, key: bytes, recorded: pl.DataFrame, known: pl.DataFrame) -
     days: set[date] = set()
     for table in MOVED:
         days |= _move(lake, table, matches)
+    refresh_readings(lake, sorted(days))
+    _move(lake, "alias", matches)
     return rekeyed(known, matches), days
 
 

@@ -75,7 +75,8 @@ class Batch:
         self.files.append(file)
         self.accounts.append(Account(records=staged.records, quarantined=staged.refused_records))
         self.rows += staged.rows
-        self._derived.append(pl.DataFrame(schema=_DERIVED) if staged.derived is None else staged.derived)
+        derived = pl.DataFrame(schema=_DERIVED) if staged.derived is None else staged.derived
+        self._derived.append(derived.select(pl.col(name).cast(kind) for name, kind in _DERIVED.items()))
         about = {"_file": pl.lit(index, dtype=pl.Int32), "segment": pl.lit(file.heading.digest)}
         for name, rows in staged.tables.items():
             self._put(name, rows.with_columns(**about, _counted=pl.lit(not staged.by_line)))

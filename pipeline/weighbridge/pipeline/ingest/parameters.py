@@ -1,0 +1,86 @@
+"""Generation parameters of a request: numbers and how many, never a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
+_INT32_MAX = 2**31 - 1
+# Where a request keeps its parameters: at its root, or in one of these objects.
+_HOLDERS = ("generationConfig", "generation_config", "inferenceConfig", "textGenerationConfig", "options", "parameters")
+_INTEGERS: Mapping[str, tuple[str, ...]] = {
+    "max_tokens": (
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "maxOutputTokens",
+        "maxTokens",
+        "max_new_tokens",
+        "max_tokens_to_sample",
+        "maxTokenCount",
+        "num_predict",
+    ),
+    "min_tokens": ("min_tokens", "min_new_tokens"),
+    "top_k": ("top_k", "topK", "k"),
+    "n": ("n", "candidateCount", "num_return_sequences", "num_generations"),
+    "beams": ("num_beams", "best_of_beams"),
+}
+_REALS: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("temperature",),
+    "top_p": ("top_p", "topP", "p"),
+    "length_penalty": ("length_penalty",),
+}
+_LENGTHS: Mapping[str, tuple[str, ...]] = {
+    "stop_strings": ("stop", "stop_sequences", "stopSequences"),
+    "messages": ("messages", "contents", "input"),
+    "tools": ("tools",),
+}
+
+
+def parameters(request: object) -> dict[str, int | float | None]:
+    """The parameter columns of `attempt` that a request states; what it does not state is left out."""
+    if not isinstance(request, Mapping):
+        return {}
+    places = [request, *(request[name] for name in _HOLDERS if isinstance(request.get(name), Mapping))]
+    found: dict[str, int | float | None] = {}
+    for column, names in _INTEGERS.items():
+        found[column] = next((n for n in map(_integer, _values(places, names)) if n is not None), None)
+    for column, names in _REALS.items():
+        found[column] = next((n for n in map(_real, _values(places, names)) if n is not None), None)
+    for column, names in _LENGTHS.items():
+        found[column] = next((n for n in map(_length, _values(places, names)) if n is not None), None)
+    return found
+
+
+def asks_for_usage(request: object) -> bool:
+    """Whether a streamed request of the chat API asks for a closing usage report."""
+    options = request.get("stream_options") if isinstance(request, Mapping) else None
+    return isinstance(options, Mapping) and options.get("include_usage") is True
+
+
+def _values(places: list[Mapping[str, object]], names: tuple[str, ...]) -> list[object]:
+    return [place[name] for place in places for name in names if place.get(name) is not None]
+
+
+def _integer(value: object) -> int | None:
+    """A whole number that fits its column; anything else is unknown."""
+    number = _real(value)
+    whole = number is not None and number == int(number) and 0 <= number <= _INT32_MAX
+    return int(number) if whole and number is not None else None
+
+
+def _real(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _length(value: object) -> int | None:
+    if isinstance(value, str):
+        return 1
+    return len(value) if isinstance(value, list) else None
