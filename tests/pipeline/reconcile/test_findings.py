@@ -156,6 +156,33 @@ def test_tokens_without_a_price_are_told_with_the_reason(status: str, world: Wor
     assert dict(finding.subject) == {"provider": "openai", "model": "m-1", "status": status}
 
 
+def test_figures_no_attempt_can_have_are_told_and_never_added(world: World) -> None:
+    """Two reports of 2**63 - 1 tokens would overflow any sum; they stay evidence, and nothing is compared with them."""
+    most = 2**63 - 1
+    world.attempt(1, input_computed=100, output_computed=10)
+    world.reading(1, input_total=most, output_total=10)
+    world.reading(1, input_total=most, output_total=10, report=1)
+    world.attempt(2, input_computed=most, output_computed=10)
+    world.reading(2, input_total=100, output_total=10)
+    world.priced(1, status="no_price", price_id=None, currency=None)
+    out = weighed(world)
+    assert out.outcome(1) == (100, None, None, None, "NOT_COMPARED")
+    assert out.outcome(2) == (None, 100, None, None, "NOT_COMPARED")
+    assert out.outcome(2, "output") == (10, 10, 0, 0, "MATCHED")
+    found = {f.subject["table"]: f.rows for f in out.result.findings if f.code == "implausible_count"}
+    assert found == {"reading": 2, "attempt": 1}
+    assert out.finding("price_unknown").observed == 10
+
+
+def test_the_largest_plausible_figures_add_up(world: World) -> None:
+    """One below the limit is compared like any other."""
+    limit = 2**40
+    world.attempt(1, input_computed=limit)
+    world.reading(1, input_total=limit)
+    world.reading(1, input_total=limit, report=1)
+    assert weighed(world).outcome(1) == (limit, 2 * limit, limit, 0, "EXPLAINED")
+
+
 def test_records_without_a_time_and_without_a_tenant_are_told(world: World) -> None:
     """Two of three attempts; a report nobody saw has no tenant to name."""
     matched(world, 1, undated=True)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.pipeline.reconcile.conftest import PRICE_ID, PRICES, World, weighed
 
+from weighbridge.pipeline.reconcile.cause import all_causes
+
 D = Decimal
 OTHER = "6" * 32
 
@@ -172,3 +174,38 @@ def test_money_of_two_currencies_is_not_added(world: World) -> None:
     out = weighed(world)
     assert [out.cause_rows(number)[0]["currency"] for number in (1, 2)] == ["USD", "EUR"]
     assert (out.finding("cache_convention").amount, out.finding("cache_convention").currency) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "reading", "cause", "costs_in_all"),
+    [
+        (
+            {"input_recounted": 90, "recount_template": 10, "recount_has_template": False},
+            {"input_total": 100},
+            "template_not_applied",
+            "0.00002",
+        ),
+        ({"output_recounted": 50}, {"output_total": 80, "reasoning": 30}, "reasoning_not_delivered", "0.0003"),
+    ],
+)
+def test_a_report_that_is_right_puts_no_money_in_question(
+    attempt: dict[str, Any], reading: dict[str, Any], cause: str, costs_in_all: str, world: World
+) -> None:
+    """What the tokens cost stands in gap_cause; the finding says that nothing of it was charged too much."""
+    world.attempt(1, **attempt)
+    world.reading(1, **reading)
+    world.priced(1)
+    world.prices()
+    out = weighed(world)
+    (row,) = (row for direction in ("input", "output") for row in out.cause_rows(1, direction))
+    assert (row["cause"], row["amount"]) == (cause, D(costs_in_all))
+    assert (out.finding(cause).amount, out.finding(cause).currency) == (D(0), "USD")
+
+
+def test_money_is_in_question_where_the_report_is() -> None:
+    assert {cause.code for cause in all_causes() if cause.at_stake} == {
+        "usage_missing",
+        "duplicate_report",
+        "cache_convention",
+        "reasoning_convention",
+    }

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, added, latest, single_and_several, tokens, words
+from weighbridge.pipeline.reconcile.frames import (
+    KEY,
+    Expr,
+    Frame,
+    added,
+    beyond,
+    latest,
+    single_and_several,
+    tokens,
+    words,
+)
 from weighbridge.schemas.enumerations import AttemptStatus
 from weighbridge.schemas.tables import UNASSIGNED
 
@@ -20,13 +30,16 @@ DESCRIPTION = (
     *("provider", "api", "model", "template", "tenant", "task", "route"),
     *("attempt_status", "messages", "choices", "finish_reason"),
 )
+COUNTS = (
+    *("input_computed", "cached_local", "cached_external", "output_computed", "reasoning_computed"),
+    *("withheld_end_token", "input_recounted", "recount_template", "recount_special", "output_recounted"),
+)
 COLUMNS_READ = (
     *KEY,
     *("source", "revision", "day", "provider", "api", "model_requested", "model_served", "template"),
     *("tenant", "task", "route", "status", "messages", "n", "finish_reason", "usage_expected"),
-    *("input_computed", "cached_local", "cached_external", "output_computed", "reasoning_computed"),
-    *("withheld_end_token", "input_recounted", "recount_template", "recount_special", "recount_has_template"),
-    *("recount_has_special", "output_recounted"),
+    *("recount_has_template", "recount_has_special"),
+    *COUNTS,
 )
 _PLACES = ("tenant", "task", "route")
 OUTPUT = (
@@ -62,7 +75,8 @@ def one_per_attempt(attempts: Frame) -> Frame:
     return single_and_several(rows, lambda alone: alone.select(*OUTPUT), _merged)
 
 
-def _shaped(rows: Frame) -> Frame:
+def _shaped(seen: Frame) -> Frame:
+    rows = seen.with_columns(nw.when(~beyond(name)).then(nw.col(name)).alias(name) for name in COUNTS)
     return rows.with_columns(
         model=nw.coalesce("model_served", "model_requested"),
         cached_engine=added(nw.col("cached_local"), nw.col("cached_external")),

@@ -40,6 +40,8 @@ class Cause:
         candidate: the exact amounts it may stand for in one direction, over the columns of `side`. A structural
             cause gives exactly one.
         severity: of its finding.
+        at_stake: false where the report is right as it stands and only the observation falls short of it, or a
+            convention moves the same token on every answer: then the finding puts no money in question.
     """
 
     code: str
@@ -50,6 +52,7 @@ class Cause:
     order: int
     candidate: Callable[[Direction], tuple[Candidate, ...]]
     severity: Severity = Severity.WARNING
+    at_stake: bool = True
 
 
 @cache

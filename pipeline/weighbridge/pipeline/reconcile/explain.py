@@ -41,7 +41,7 @@ _SEGMENT = (
     *("segment", "importer", "writer", "end", "bytes", "schema_version"),
     *("rows_in", "rows_out", "rows_quarantined", "rows_duplicate"),
 )
-_ORIGIN = frozenset({"source", "segment", "segment_row", *KEY})
+_ORIGIN = frozenset({"source", "segment", "segment_row", "request_hi", "request_lo", *KEY})
 _ATTEMPT = tuple(column.name for column in ATTEMPT.columns if column.name not in _ORIGIN)
 
 
@@ -132,10 +132,20 @@ def _finding(lake: Lake, finding_id: str) -> Node:
 def _attempt(held: Held, key: AttemptKey) -> Node:
     sides = tuple(_side(held, key, row) for row in held.rows("reconciled", key, "direction"))
     records = tuple(
-        Node("recorded by", row["source"], (*leaves(row, _ATTEMPT), held.file(row["segment"], row["segment_row"])))
+        Node("recorded by", row["source"], (*_request(row), *leaves(row, _ATTEMPT), _origin(held, row)))
         for row in held.rows("attempt", key, "source", "revision")
     )
     return Node("attempt", key.to_hex(), (*sides, *records, *_reports(held, key)))
+
+
+def _origin(held: Held, row: Row) -> Node:
+    return held.file(row["segment"], row["segment_row"])
+
+
+def _request(row: Row) -> tuple[Node, ...]:
+    if row["request_hi"] is None or row["request_lo"] is None:
+        return ()
+    return (Node("request", AttemptKey(row["request_hi"], row["request_lo"]).to_hex()),)
 
 
 def _side(held: Held, key: AttemptKey, row: Row) -> Node:
@@ -158,8 +168,8 @@ def _reports(held: Held, key: AttemptKey) -> Iterator[Node]:
     readings = {_place(row): row for row in held.rows("reading", key, *order)}
     parts: dict[Place, list[Node]] = {}
     for row in held.rows("usage_report", key, *order, "revision", "part"):
-        origin = held.file(row["segment"], row["segment_row"])
-        named = Node("part", row["part_kind"], (Node("revision", row["revision"]), *_leaves(row), origin))
+        children = (Node("revision", row["revision"]), *_leaves(row), _origin(held, row))
+        named = Node("part", row["part_kind"], children)
         parts.setdefault(_place(row), []).append(named)
     for place in sorted({*readings, *parts}):
         source, child, report = place

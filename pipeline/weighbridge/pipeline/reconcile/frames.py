@@ -8,6 +8,8 @@ nested `otherwise`. Everything else (money, findings, files) happens on small Po
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -17,6 +19,9 @@ Frame: TypeAlias = nw.LazyFrame[Any]
 Expr: TypeAlias = nw.Expr
 
 KEY = ("attempt_lo", "attempt_hi")
+# No attempt has more tokens. Below it, the sums of four million attempts fit into 64 bits; above it, a figure is kept
+# as evidence and said to be implausible, but nothing is added to it.
+LARGEST = 2**40
 
 
 def frame_of(native: pl.DataFrame | pl.LazyFrame) -> Frame:
@@ -51,6 +56,11 @@ def total(expr: Expr) -> Expr:
 def rows_where(condition: Expr) -> Expr:
     """How many rows of a group meet a condition."""
     return nw.when(condition).then(tokens(1)).otherwise(tokens(0)).sum().cast(nw.Int64)
+
+
+def beyond(*names: str) -> Expr:
+    """Whether any of these counts is larger than any attempt can be."""
+    return reduce(or_, ((nw.col(name) > LARGEST).fill_null(value=False) for name in names))
 
 
 def first_of(cases: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Expr:

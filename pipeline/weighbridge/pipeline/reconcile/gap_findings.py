@@ -67,7 +67,14 @@ def of_causes(tallies: Sequence[pl.DataFrame], period: str) -> list[Finding]:
     whole = added(tallies, CAUSED_BY)
     out = []
     for cause in all_causes():
-        kind = Kind(code=cause.code, severity=cause.severity, unit="tokens", cure=cause.cure, cause=cause.code)
+        kind = Kind(
+            code=cause.code,
+            severity=cause.severity,
+            unit="tokens",
+            cure=cause.cure,
+            cause=cause.code,
+            at_stake=cause.at_stake,
+        )
         out += findings(kind, whole.filter(pl.col("cause") == cause.code), _SUBJECT, period)
     return out
 

@@ -93,10 +93,10 @@ def findings_of(month: Month, outcome: Outcome, key_id: str | None) -> list[Find
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Worst first: by severity, then by amount, then by id."""
+    """Worst first: by severity, then by amount (unknown ones after all others), then by id."""
     return sorted(
         findings,
-        key=lambda f: (-_SEVERITY[f.severity], -(f.amount or Decimal(0)), f.amount is None, f.finding_id),
+        key=lambda f: (-_SEVERITY[f.severity], f.amount is None, -(f.amount or Decimal(0)), f.finding_id),
     )
 
 

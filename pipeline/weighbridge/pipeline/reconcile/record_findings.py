@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile import flag_facts
-from weighbridge.pipeline.reconcile.frames import KEY
+from weighbridge.pipeline.reconcile import attempts, flag_facts, reports
+from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
@@ -121,8 +121,27 @@ def price_unknown(asked: Asked) -> Iterator[Finding]:
     columns = [*_REPORT, "provider", "model", "input_total", "output_total"]
     rows = bare.join(asked.month.dated("reading", [*columns, "day"]).drop("day"), on=list(_REPORT), how="inner")
     by = ("provider", "model", "status")
-    tokens = pl.col("input_total").fill_null(0) + pl.col("output_total").fill_null(0)
+    counted = [pl.when(pl.col(name) <= LARGEST).then(name).otherwise(0) for name in ("input_total", "output_total")]
+    tokens = pl.sum_horizontal(counted)
     yield from findings(kind, tallied(rows.with_columns(observed=tokens), by), by, asked.month.period)
+
+
+def implausible_count(asked: Asked) -> Iterator[Finding]:
+    """Records with more tokens than any attempt can have; they are kept, and nothing is compared with them."""
+    kind = Kind(
+        code="implausible_count",
+        severity=Severity.WARNING,
+        unit="rows",
+        cure="Look at these records at their source: no attempt has so many tokens; they were compared with nothing.",
+    )
+    for table, counts, model in (("reading", reports.COUNTS, "model"), ("attempt", attempts.COUNTS, "model_served")):
+        columns = [*KEY, "day", "source", "provider", model]
+        rows = asked.month.dated(table, [*columns, *counts]).filter(
+            pl.any_horizontal(pl.col(name) > LARGEST for name in counts)
+        )
+        named = rows.select(columns).rename({model: "model"}, strict=False).with_columns(table=pl.lit(table))
+        by = ("table", "source", "provider", "model")
+        yield from findings(kind, tallied(named, by), by, asked.month.period)
 
 
 def undated_records(asked: Asked) -> Iterator[Finding]:
@@ -206,18 +225,18 @@ def _of_files(kind: Kind, rows: pl.LazyFrame, by: tuple[str, ...], period: str) 
         yield replace(finding, segments=named[tuple(row[name] for name in by)])
 
 
-def without_tenant(attempts: pl.LazyFrame) -> pl.DataFrame:
+def without_tenant(seen: pl.LazyFrame) -> pl.DataFrame:
     """The tally of attempts that belong to no tenant."""
-    none = attempts.filter(pl.col("tenant") == UNASSIGNED)
+    none = seen.filter(pl.col("tenant") == UNASSIGNED)
     return tallied(none.with_columns(observed=pl.lit(1, dtype=pl.Int64)), ("tenant",))
 
 
-def unassigned_tenant(tallies: Sequence[pl.DataFrame], attempts: int, period: str) -> list[Finding]:
+def unassigned_tenant(tallies: Sequence[pl.DataFrame], seen: int, period: str) -> list[Finding]:
     """How many attempts belong to no tenant, and their share of all."""
     if not tallies or (whole := added(tallies, ("tenant",))).is_empty():
         return []
     without = whole["rows"].item()
-    share = f"{without:,} of {attempts:,} attempts ({100 * without / attempts:.1f} %)"
+    share = f"{without:,} of {seen:,} attempts ({100 * without / seen:.1f} %)"
     kind = Kind(
         code="unassigned_tenant",
         severity=Severity.INFO,
@@ -248,6 +267,7 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     flags,
     report_revised,
     price_unknown,
+    implausible_count,
     undated_records,
     foreign_key_rows,
     ambiguous_match,

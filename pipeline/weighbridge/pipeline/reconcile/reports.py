@@ -9,6 +9,7 @@ from weighbridge.pipeline.reconcile.frames import (
     Expr,
     Frame,
     added,
+    beyond,
     latest,
     single_and_several,
     tokens,
@@ -16,11 +17,14 @@ from weighbridge.pipeline.reconcile.frames import (
 )
 from weighbridge.schemas.enumerations import Direction, Verdict
 
+COUNTS = (
+    *("input_total", "output_total", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write_unknown"),
+    "reasoning",
+)
 COLUMNS_READ = (
     *KEY,
     *("day", "source", "child", "report", "provider", "api", "model", "verdict", "flags", "revision"),
-    *("input_total", "output_total", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write_unknown"),
-    "reasoning",
+    *COUNTS,
 )
 MISSING_FLAG = "usage_missing"
 OUTPUT = (
@@ -42,9 +46,10 @@ def per_attempt(readings: Frame) -> Frame:
 
     Returns:
         `OUTPUT`, one row per attempt that any report names:
-        `reports`, and of them `empty` (no counts were sent), `contradictory` and `unknown` (counts that cannot be
-        read); per direction `counted` (reports with a total), `reported` (their sum) and `repeated`, the part of it
-        that repetitions add: a further report of the same source, or the same counts again from another source.
+        `reports`, and of them `empty` (no counts were sent), `contradictory` (or implausible) and `unknown` (counts
+        that cannot be read); per direction `counted` (reports with a total), `reported` (their sum) and `repeated`,
+        the part of it that repetitions add: a further report of the same source, or the same counts again from
+        another source.
         Evidence of cached and reasoning tokens is that of the first reports only, null where none tells.
     """
     return single_and_several(_shaped(readings), _single, _several)
@@ -57,14 +62,15 @@ def marked(readings: Frame) -> Frame:
 
 def _shaped(readings: Frame) -> Frame:
     rows = latest(readings.select(*COLUMNS_READ), (*KEY, "source", "child", "report"))
-    readable = nw.col("verdict").is_in([Verdict.PROVED, Verdict.ASSUMED])
+    implausible = beyond(*COUNTS)
+    readable = nw.col("verdict").is_in([Verdict.PROVED, Verdict.ASSUMED]) & ~implausible
     flagged = nw.col("flags").list.contains(MISSING_FLAG).fill_null(value=False)
     empty = flagged & ~readable
     writes = added(*(nw.col(f"cache_write_{life}") for life in ("5m", "1h", "unknown")))
     return rows.with_columns(
         empty=_one(empty),
-        contradictory=_one(nw.col("verdict") == Verdict.CONTRADICTORY),
-        unknown=_one((nw.col("verdict") == Verdict.UNKNOWN) & ~empty),
+        contradictory=_one((nw.col("verdict") == Verdict.CONTRADICTORY) | implausible),
+        unknown=_one((nw.col("verdict") == Verdict.UNKNOWN) & ~empty & ~implausible),
         tokens_input=nw.when(readable).then(nw.col("input_total")),
         tokens_output=nw.when(readable).then(nw.col("output_total")),
         cache_read=nw.when(readable).then(nw.col("cache_read")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -24,6 +25,7 @@ MEASURES: dict[str, pl.DataType] = {
     "confidence": pl.String(),
 }
 _CONFIDENCES = tuple(Confidence)
+_NOTHING = Decimal(0)
 _WEAKNESS = {str(confidence): place for place, confidence in enumerate(_CONFIDENCES)}
 
 
@@ -110,6 +112,7 @@ class Kind:
         code, severity, unit, cure: as in `Finding`.
         cause: the code of the cause behind it, null where it is no part of a gap or has no known cause.
         confidence: where no row has one.
+        at_stake: whether what its rows cost is in question; if not, nothing is, whatever they cost.
     """
 
     code: str
@@ -118,6 +121,7 @@ class Kind:
     cure: str
     cause: str | None = None
     confidence: Confidence = Confidence.CERTAIN
+    at_stake: bool = True
 
 
 def findings(kind: Kind, tally: pl.DataFrame, by: Sequence[str], period: str) -> list[Finding]:
@@ -129,7 +133,9 @@ def findings(kind: Kind, tally: pl.DataFrame, by: Sequence[str], period: str) ->
 
 
 def _finding(kind: Kind, row: Mapping[str, Any], subject: Mapping[str, str], period: str) -> Finding:
-    priced = row["unpriced"] == 0 and row["currency"] is not None and row["currency"] == row["other_currency"]
+    known = row["currency"] is not None and row["currency"] == row["other_currency"]
+    priced = known and (row["unpriced"] == 0 or not kind.at_stake)
+    amount = row["amount"] if kind.at_stake else _NOTHING
     both = row["expected"] is not None and row["observed"] is not None
     return Finding(
         code=kind.code,
@@ -144,7 +150,7 @@ def _finding(kind: Kind, row: Mapping[str, Any], subject: Mapping[str, str], per
         cause=kind.cause,
         grade=None if row["grade"] is None else Grade(row["grade"]),
         confidence=kind.confidence if row["confidence"] is None else _CONFIDENCES[row["confidence"]],
-        amount=row["amount"] if priced else None,
+        amount=amount if priced else None,
         currency=row["currency"] if priced else None,
         evidence=tuple(row["ids"] or ()),
         first_day=row["first_day"],

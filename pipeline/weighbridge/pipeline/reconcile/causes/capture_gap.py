@@ -34,4 +34,5 @@ CAUSE = Cause(
     order=20,
     candidate=_candidate,
     severity=Severity.NOTICE,
+    at_stake=False,
 )

@@ -43,4 +43,5 @@ CAUSE = Cause(
     order=80,
     candidate=_candidate,
     severity=Severity.NOTICE,
+    at_stake=False,
 )

@@ -35,4 +35,5 @@ CAUSE = Cause(
     order=55,
     candidate=_candidate,
     severity=Severity.INFO,
+    at_stake=False,
 )

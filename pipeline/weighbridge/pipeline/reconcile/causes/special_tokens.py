@@ -35,4 +35,5 @@ CAUSE = Cause(
     order=60,
     candidate=_candidate,
     severity=Severity.NOTICE,
+    at_stake=False,
 )

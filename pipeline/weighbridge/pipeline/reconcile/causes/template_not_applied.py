@@ -38,4 +38,5 @@ CAUSE = Cause(
     order=70,
     candidate=_candidate,
     severity=Severity.NOTICE,
+    at_stake=False,
 )
