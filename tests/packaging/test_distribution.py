@@ -27,7 +27,7 @@ def packaged() -> set[str]:
         str(path.relative_to(ROOT / root))
         for root in ROOTS
         for path in (ROOT / root / "weighbridge").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in path.relative_to(ROOT).parts)
     }
 
 
