@@ -116,7 +116,11 @@ def _content(table: pl.DataFrame) -> pl.Expr:
     """One text per row that no other content gives: each value with its column and its length before it."""
     parts = []
     for name in sorted(table.columns):
-        text = pl.col(name).cast(pl.String, strict=False) if not table.schema[name].is_nested() else pl.lit(UNREADABLE)
-        shown = pl.concat_str(pl.lit(f"{len(name)}:{name}="), text.str.len_bytes().cast(pl.String), pl.lit(":"), text)
+        held = pl.col(name)
+        if table.schema[name].is_nested():
+            held = pl.when(held.is_not_null()).then(pl.lit(UNREADABLE))
+        text = held.cast(pl.String, strict=False)
+        label = pl.lit(f"{len(name)}:{name}=")
+        shown = pl.concat_str(label, text.str.len_bytes().cast(pl.String), pl.lit(":"), text)
         parts.append(shown.fill_null(""))
-    return pl.concat_str(parts).alias("content") if parts else pl.lit("").alias("content")
+    return pl.concat_str(parts).alias("content")

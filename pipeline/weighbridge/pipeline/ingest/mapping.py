@@ -28,13 +28,14 @@ import difflib
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
 from weighbridge.pipeline.ingest.leaf_paths import DECLARED_PATHS, is_leaf_path
-from weighbridge.pipeline.ingest.moments import EPOCHS, ISO
+from weighbridge.pipeline.ingest.moments import EPOCHS, ISO, moments
 from weighbridge.pipeline.ingest.tabular import NULLS, Layout
 from weighbridge.schemas.enumerations import ForeignIdKind
 from weighbridge.schemas.errors import ConfigError
@@ -121,6 +122,8 @@ def load_mapping(path: Path) -> TableMapping:
         zone=_text(path, time, "zone") or "UTC",
         layout=_layout(path, source),
     )
+    if not mapping.wanted:
+        raise ConfigError(f"{path} names no column of the table; give at least one in [leaves] or [columns]")
     _check_leaves(path, mapping)
     _check_time(path, mapping)
     return mapping
@@ -201,11 +204,12 @@ def _check_time(path: Path, mapping: TableMapping) -> None:
         raise ConfigError(f"{path}: zone {mapping.zone!r} is no IANA time zone, such as UTC or Europe/Berlin") from None
     if mapping.time_format == ISO or mapping.time_format in EPOCHS:
         return
+    moment = pl.Series([datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)], dtype=pl.Datetime("us", "UTC"))
     try:
-        probe = pl.Series(["2025-01-02"]).str.strptime(pl.Datetime("us"), mapping.time_format, strict=False)
+        read = moments(moment.dt.strftime(mapping.time_format), mapping.time_format, mapping.zone).values[0]
     except pl.exceptions.PolarsError:
-        probe = None
-    if probe is None or "%" not in mapping.time_format:
+        read = None
+    if read is None:
         raise ConfigError(
             f"{path}: {mapping.time_format!r} is no time format; iso, {', '.join(EPOCHS)} and strptime formats such as "
             "%m/%d/%y %H:%M are allowed"
