@@ -1,12 +1,17 @@
-"""What a reading costs: every amount here is worked out by hand in the comment beside it."""
+"""What a reading costs, alone and in a frame: every amount here is worked out by hand in the comment beside it."""
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
+import polars as pl
 import pytest
 
+from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.price.amount import Priced, price_reading
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.frame import price_readings
 from weighbridge.pipeline.price.keys import expand
 from weighbridge.pipeline.price.row import Match, PriceRow
 from weighbridge.schemas.enumerations import Modality, PriceStatus, Verdict
@@ -29,6 +34,21 @@ def row(limit: int | None = None, modalities: tuple[Modality, ...] = (), **price
     )
 
 
+def both(
+    counts: Counts, cells: Counts, totals: tuple[int | None, int | None], verdict: Verdict, prices: PriceRow | None
+) -> Priced:
+    """The price of the reading alone, after checking that it is the same in a frame."""
+    alone = price_reading(counts, cells, *totals, verdict, prices)
+    known = {"day": date(2026, 5, 1), "provider": "p", "model": "m", "verdict": str(verdict), "source": "s"}
+    keys = dict.fromkeys(("attempt_hi", "attempt_lo", "child", "report", "revision"), 0)
+    record = {**keys, **known, **counts, **cells, "input_total": totals[0], "output_total": totals[1]}
+    frame = pl.DataFrame([record], schema=polars_schema("reading"))
+    (row,) = price_readings(frame, PriceBook([[] if prices is None else [prices]])).iter_rows(named=True)
+    assert (row["amount"], row["status"]) == (alone.amount, str(alone.status))
+    assert {name: row[f"amount_{name}"] for name in REPORTED_CLASSES} == alone.by_class
+    return alone
+
+
 def priced(
     prices: PriceRow | None,
     cells: Counts | None = None,
@@ -42,7 +62,7 @@ def priced(
     sums = [[every[name] for name in classes] for classes in (INPUT_CLASSES, OUTPUT_CLASSES)]
     if totals is None:
         totals = (sum(n or 0 for n in sums[0]), sum(n or 0 for n in sums[1]))
-    return price_reading(every, ZERO_CELLS | (cells or {}), *totals, verdict, prices)
+    return both(every, ZERO_CELLS | (cells or {}), totals, verdict, prices)
 
 
 def test_every_class_pays_its_own_price() -> None:
@@ -110,7 +130,7 @@ def test_a_contradictory_reading_is_not_priced() -> None:
 def test_no_counts_are_not_zero_counts() -> None:
     unknown: Counts = dict.fromkeys(REPORTED_CLASSES)
     for prices in (row(input="3", output="15"), None):
-        out = price_reading(unknown, NO_CELLS, None, None, Verdict.UNKNOWN, prices)
+        out = both(unknown, NO_CELLS, (None, None), Verdict.UNKNOWN, prices)
         assert (out.amount, out.status) == (None, PriceStatus.NO_COUNTS)
 
 
@@ -193,11 +213,11 @@ def test_a_modality_without_a_price_does_not_fall_back_to_text() -> None:
 
 def test_a_modality_that_was_not_reported_matters_where_it_has_another_price() -> None:
     counts: Counts = {**dict.fromkeys(map(str, REPORTED_CLASSES), 0), "input_uncached": 10}
-    hidden = price_reading(counts, NO_CELLS, 10, 0, Verdict.PROVED, row(input="1", audio_in="10"))
+    hidden = both(counts, NO_CELLS, (10, 0), Verdict.PROVED, row(input="1", audio_in="10"))
     assert (hidden.amount, hidden.status) == (None, PriceStatus.SPLIT_UNKNOWN)
-    same = price_reading(counts, NO_CELLS, 10, 0, Verdict.PROVED, row(input="1", audio_in="1"))
+    same = both(counts, NO_CELLS, (10, 0), Verdict.PROVED, row(input="1", audio_in="1"))
     assert same.amount == Decimal("0.00001")
-    text = price_reading(counts, NO_CELLS, 10, 0, Verdict.PROVED, row(input="1"))
+    text = both(counts, NO_CELLS, (10, 0), Verdict.PROVED, row(input="1"))
     assert text.amount == Decimal("0.00001")
 
 
