@@ -42,6 +42,13 @@ def called_a_fault(world: World) -> None:
     world.find("duplicate_report", Severity.WARNING, {"provider": "openai"})
 
 
+def several_faults(world: World) -> None:
+    """More of them."""
+    called_a_fault(world)
+    world.find("verdict_contradictory", Severity.ERROR, {"provider": "openai"})
+    world.find("verdict_contradictory", Severity.ERROR, {"provider": "google"})
+
+
 def unexplained(world: World) -> None:
     """One that no cause explains."""
     called_a_fault(world)
@@ -68,7 +75,12 @@ def not_reconciled(world: World) -> None:
         (one_side, "Not known: no attempt has both an observed and a reported count.", "open"),
         (matched, "Yes. 1 attempt agrees to the token; none differs.", "good"),
         (explained, "Yes. 2 attempts differ for a known reason, and no open finding calls that a fault.", "good"),
-        (called_a_fault, "Not as it stands. 2 attempts differ for a known reason.", "warn"),
+        (called_a_fault, "Not as it stands. Every difference has a known reason; 1 warning is open.", "warn"),
+        (
+            several_faults,
+            "Not as it stands. Every difference has a known reason; 2 errors and 1 warning are open.",
+            "warn",
+        ),
         (unexplained, "Not yet. 1 attempt differs for no known reason.", "bad"),
     ],
 )
@@ -89,6 +101,8 @@ def test_an_open_period_is_called_so(bare: World, march: Viewed) -> None:
 def test_what_the_answer_rests_on(world: World, march: Viewed) -> None:
     assert [said(detail) for detail in answer(march(world)).details] == [
         "The answer covers 6 of 9 attempts (66.7\u202f%), those that could be compared.",
+        "3 attempts differ from what was observed, for a known reason.",
+        "1 attempt differs from what was observed, for no known reason.",
         "1 attempt has no usage report although one was expected.",
         "Input: 1,800 tokens reported, 2,620 observed; \u221210 remain unexplained.",
         "Output: 735 tokens reported, 1,055 observed; 0 remain unexplained.",

@@ -37,6 +37,21 @@ def test_money_by_class_adds_up_to_the_amount(world: World, march: Viewed) -> No
     ]
 
 
+def test_an_amount_whose_split_is_not_known_belongs_to_no_class(bare: World, march: Viewed) -> None:
+    """Two readings of 0.5: one is told (0.3 and 0.2), of the other only the output (0.1) is."""
+    told = {f"{name}": "0" for name in ("cache_read", "cache_write_5m", "cache_write_1h", "cache_write_unknown")}
+    told |= {"input_uncached": "0.3", "output_visible": "0.2", "reasoning": "0"}
+    for number, amounts in ((1, told), (2, {"output_visible": "0.1", "reasoning": "0"})):
+        bare.reading(number, "2026-03-01", 100, 10, input_uncached=100, output_visible=10)
+        bare.price(number, "2026-03-01", "0.5", amounts=amounts)
+    costs = {row[1]: row[3] for row in class_money(march(bare)).rows if row[3]}
+    assert costs == {
+        "input_uncached": Decimal("0.3"),
+        "output_visible": Decimal("0.3"),
+        "class_not_told": Decimal("0.4"),
+    }
+
+
 def test_only_modalities_that_reports_tell_are_listed(world: World, march: Viewed) -> None:
     assert modalities(march(world)).rows == (("input_uncached", "audio", 30, 1),)
 

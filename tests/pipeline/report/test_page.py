@@ -14,6 +14,7 @@ import pytest
 from tests.pipeline.report.conftest import World, rich
 
 from weighbridge.pipeline.report.report import ReportFiles, write_report
+from weighbridge.schemas.enumerations import Severity
 
 Written = Callable[..., ReportFiles]
 Tag = tuple[str, dict[str, str]]
@@ -153,6 +154,14 @@ def test_an_empty_month_says_what_is_not_there(bare: World, written: Written) ->
     assert "Nothing was observed or reported in this period." in page
     assert "No findings for this period." in page
     assert 'role="img"' not in page
+
+
+def test_words_between_backticks_are_code_and_still_text(bare: World, written: Written) -> None:
+    bare.find("usage_missing", Severity.WARNING, {"provider": "x"}, cure="Set `<a>` now.")
+    bare.find("usage_missing", Severity.WARNING, {"provider": "y"}, cure="A lone ` stays.")
+    page = written(bare).html.read_text(encoding="utf-8")
+    assert page.count("Set <code>&lt;a&gt;</code> now.") == 3  # first steps, findings, priorities
+    assert page.count("A lone ` stays.") == 3
 
 
 def test_a_number_of_many_digits_can_be_broken_after_its_separators_only(bare: World, written: Written) -> None:

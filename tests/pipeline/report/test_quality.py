@@ -8,6 +8,7 @@ from tests.pipeline.report.conftest import FILE_A, QWEN, World
 
 from weighbridge.pipeline.report.query import quality
 from weighbridge.pipeline.report.view import View
+from weighbridge.schemas.lattice import REPORTED_CLASSES
 
 Viewed = Callable[..., View]
 
@@ -78,7 +79,7 @@ def test_the_report_checks_its_own_sums(world: World, march: Viewed) -> None:
 
 def test_a_check_fails_where_tables_do_not_agree(world: World, march: Viewed) -> None:
     world.put["gap_cause"][0]["tokens"] += 1
-    world.put["priced_amount"][0]["amount_reasoning"] = None
+    world.price(1, "2026-03-01", "0.5", report=1, amounts=dict.fromkeys(map(str, REPORTED_CLASSES), "0.1"))
     sheet = quality.checks(march(world))
     failing = {name for name, end in zip(sheet.cells("check"), sheet.cells("outcome"), strict=True) if end == "differs"}
     assert failing == {

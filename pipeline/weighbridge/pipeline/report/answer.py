@@ -18,7 +18,7 @@ QUESTION = "Is the bill right?"
 # More currencies than this stand in their table only.
 TILES_OF_MONEY = 3
 # Findings of these severities ask for a correction.
-FAULTS = (Severity.WARNING, Severity.ERROR)
+FAULTS = (Severity.ERROR, Severity.WARNING)
 
 
 def answer(view: View) -> Answer:
@@ -52,11 +52,17 @@ def _headline(view: View) -> tuple[Prose, str]:
 def _explained(view: View, differing: Figure) -> tuple[Prose, str]:
     """Every gap has a cause. Whether that is a fault, the findings say: a convention that differs is none."""
     sheet = view.get(open_findings)
-    faults = [sheet.figure("open_findings", severity=str(severity)).value for severity in FAULTS]
-    said = (*_counted(differing, "differs", "differ"), " for a known reason")
-    if any(faults):
-        return say("Not as it stands. ", *said, "."), "warn"
-    return say("Yes. ", *said, ", and no open finding calls that a fault."), "good"
+    faults = [(sheet.figure("open_findings", severity=str(fault)), str(fault)) for fault in FAULTS]
+    found = [part for count, word in faults if count.value for part in (count, _number(count, f" {word}"), " and ")]
+    if found:
+        states = "is open" if [count.value for count, _ in faults if count.value] == [1] else "are open"
+        return say("Not as it stands. Every difference has a known reason; ", *found[:-1], f" {states}."), "warn"
+    differ = _counted(differing, "differs", "differ")
+    return say("Yes. ", *differ, " for a known reason, and no open finding calls that a fault."), "good"
+
+
+def _number(count: Figure, word: str) -> str:
+    return word if count.value == 1 else f"{word}s"
 
 
 def _counted(attempts: Figure, one: str, more: str) -> tuple[Figure, str]:
@@ -73,6 +79,11 @@ def _evidence(view: View) -> tuple[Prose, ...]:
         return ()
     part = cover.figure("share", measure="compared")
     said = [say("The answer covers ", compared, " of ", of, " attempts (", part, "), those that could be compared.")]
+    result = view.get(outcomes)
+    for status, why in ((Status.EXPLAINED, "a known reason"), (Status.UNEXPLAINED, "no known reason")):
+        if result.row(status=str(status)) and result.figure("attempts", status=str(status)).value:
+            differing = _counted(result.figure("attempts", status=str(status)), "differs", "differ")
+            said.append(say(*differing, f" from what was observed, for {why}."))
     missing = cover.figure("attempts", measure="usage_missing")
     if missing.value:
         said.append(say(*_counted(missing, "has", "have"), " no usage report although one was expected."))
@@ -109,6 +120,10 @@ def _stake(view: View) -> tuple[Prose, ...]:
 
 
 _SIDES = ("too_much", "too_little")
+
+
+def _pair(money: Figure) -> tuple[str, Figure]:
+    return f"{money.currency}\u00a0", money
 
 
 def _basis(view: View) -> Prose:

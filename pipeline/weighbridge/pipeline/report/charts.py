@@ -78,7 +78,7 @@ def daily_tokens(sheet: Sheet) -> Chart:
             alt.Chart(alt.InlineData(values=values))
             .mark_bar()
             .encode(
-                x=_days(len(sheet.rows), width),
+                x=_days(sheet, width),
                 y=alt.Y("tokens:Q", stack="zero", axis=_amount_axis()),
                 color=alt.Color("part:N", scale=colours, legend=None),
                 order=alt.Order("place:Q"),
@@ -104,22 +104,24 @@ def daily_amount(sheet: Sheet, column: str, currency: str) -> Chart:
         draw=lambda width: _spec(
             alt.Chart(alt.InlineData(values=values))
             .mark_bar(color=INPUT)
-            .encode(x=_days(len(sheet.rows), width), y=alt.Y("amount:Q", axis=_amount_axis()))
+            .encode(x=_days(sheet, width), y=alt.Y("amount:Q", axis=_amount_axis()))
             .properties(width=width, height=150, autosize=_FIT)
         ),
     )
 
 
-def _days(count: int, width: int) -> alt.X:
+def _days(sheet: Sheet, width: int) -> alt.X:
     """Days as bands; labels only as many as there is room for."""
-    room = max(1, width // (64 if width > NARROW else 72))
-    every = max(1, -(-count // room))
-    label = "slice(datum.value, 5)" if count <= MANY_DAYS else "slice(datum.value, 2)"
-    shown = f"datum.index * {max(count - 1, 1)} % {every} < 0.5 ? {label} : ''"
+    days = [str(day) for day in sheet.cells("day")]
+    room = max(1, width // 72)
+    labelled = days[:: max(1, -(-len(days) // room))]
+    short = 5 if len(days) <= MANY_DAYS else 2
     return alt.X(
         "day:O",
-        axis=_axis(labelExpr=shown, labelAngle=0, ticks=False, labelOverlap=False),
-        scale=alt.Scale(paddingInner=0.2 if count <= MANY_DAYS else 0, paddingOuter=0.1),
+        axis=_axis(
+            values=labelled, labelExpr=f"slice(datum.value, {short})", labelAngle=0, labelPadding=6, labelOverlap=False
+        ),
+        scale=alt.Scale(paddingInner=0.2 if len(days) <= MANY_DAYS else 0, paddingOuter=0.1),
     )
 
 
@@ -152,7 +154,7 @@ def _step(name: str, start: float, end: float) -> dict[str, Any]:
 
 def _gap_spec(values: Sequence[Mapping[str, Any]], width: int) -> Mapping[str, Any]:
     wide = width > NARROW
-    folded = [{**value, "step": fill(value["step"], 40 if wide else 20)} for value in values]
+    folded = [{**value, "step": fill(value["step"], 48 if wide else 20)} for value in values]
     order = [value["step"] for value in folded]
     lines = "split(datum.label, '\\n')"
     axis = _axis(labelExpr=lines, labelLimit=0, labelLineHeight=13, ticks=False, domain=False, labelPadding=8)

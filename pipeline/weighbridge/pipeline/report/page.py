@@ -23,7 +23,8 @@ from weighbridge.pipeline.report.sheet import BLANK, Block, Chart, Column, Kind,
 # Names up to this length stay on one line where there is room.
 SHORT_WORD = 26
 # A number with more characters may be broken on paper, where nothing can be scrolled.
-LONG_NUMBER, LONG = 13, "l"
+LONG_NUMBER = 13
+_NUMBER = re.compile(r"[+\u2212]?[0-9,.]+")
 TEMPLATES = Path(__file__).parent / "templates"
 NOTICE = "Simulated data: every figure on this page comes from traffic the product made up, none from real use."
 
@@ -38,6 +39,7 @@ class Cell:
         unknown: it has no value.
         badge: it is a word of a closed enumeration.
         bar: width of its bar in per cent, where it has one.
+        prose: it is a sentence.
     """
 
     text: str
@@ -45,13 +47,14 @@ class Cell:
     unknown: bool = False
     badge: bool = False
     bar: str | None = None
+    prose: bool = False
 
-    @property
-    def parts(self) -> list[str]:
-        """Where the text may be broken: a number of many digits after each separator, anything else nowhere."""
-        if LONG not in self.style.split():
-            return [self.text]
-        return [part for part in re.split(r"(?<=,)", self.text) if part]
+
+def pieces(text: str) -> list[str]:
+    """Where a text may be broken: a number of many digits after each separator, anything else nowhere."""
+    if len(text) <= LONG_NUMBER or not _NUMBER.fullmatch(text):
+        return [text]
+    return [part for part in re.split(r"(?<=,)", text) if part]
 
 
 def render(
@@ -67,7 +70,7 @@ def render(
     room = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
-    room.globals.update(plain=plain, shown=shown)
+    room.globals.update(plain=plain, shown=shown, pieces=pieces)
     style = (TEMPLATES / "style.css").read_text(encoding="utf-8") + (_SIMULATED_PAPER if simulated else "")
     return room.get_template("page.html").render(
         style=Markup(style),  # noqa: S704 - our own file, not data
@@ -167,7 +170,14 @@ def _cell(sheet: Sheet, row: Row, column: Column, value: Value) -> Cell:
     if column.short and isinstance(value, str):
         text = value[: column.short]
     bar = _bar(value) if column.kind is Kind.SHARE and isinstance(value, Decimal) else None
-    return Cell(text, _style(column, text, value), value is None, column.kind is Kind.BADGE and value is not None, bar)
+    return Cell(
+        text,
+        _style(column, text, value),
+        unknown=value is None,
+        badge=column.kind is Kind.BADGE and value is not None,
+        bar=bar,
+        prose=column.kind is Kind.PROSE,
+    )
 
 
 def _bar(share: Decimal) -> str:
@@ -178,7 +188,7 @@ def _bar(share: Decimal) -> str:
 def _style(column: Column, text: str, value: Value) -> str:
     """How a cell is set: numbers flush right, nothing greyed, short words on one line, long names broken anywhere."""
     if column.numeric:
-        return "n z" if value == 0 else f"n {LONG}" if len(text) > LONG_NUMBER else "n"
+        return "n z" if value == 0 else "n l" if len(pieces(text)) > 1 else "n"
     if column.kind in {Kind.BADGE, Kind.DAY}:
         return "s d"
     return ("c " if column.kind is Kind.CODE else "") + ("s" if len(text) <= SHORT_WORD else "x")

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     """How a value is shown."""
 
     TEXT = "text"
+    PROSE = "prose"  # a sentence of ours; words between backticks are code
     CODE = "code"  # an identifier or digest, in fixed width
     BADGE = "badge"  # a word of a closed enumeration, marked by colour as well
     COUNT = "count"

@@ -15,6 +15,7 @@ from weighbridge.schemas.lattice import CROSSED_CELLS, INPUT_CLASSES, OUTPUT_CLA
 
 _INPUT = tuple(str(name) for name in INPUT_CLASSES)
 _OUTPUT = tuple(str(name) for name in OUTPUT_CLASSES)
+REST = "class_not_told"
 SHORT_WORDS = ("Uncached", "Cache read", "Write 5 min", "Write 1 h", "Write, unknown", "Visible", "Reasoning")
 
 BY_MODEL = (
@@ -105,30 +106,34 @@ def _row(values: dict[str, object]) -> Row:
 
 
 def class_money(view: View) -> Sheet:
-    """What each class cost, over readings that are wholly priced, so that the classes add up to the amount."""
+    """What each class cost. Where a price is the same for all classes of a direction, their split need not be known:
+    such an amount belongs to no class, and stands in a row of its own."""
     found = view.get(currencies)
-    wanted = tuple(f"amount_{name}" for name in CLASSES)
+    parts = [f"amount_{name}" for name in CLASSES]
+    told = pl.all_horizontal(pl.col(name).is_not_null() for name in parts)
+    rest = pl.when(~told).then(pl.col("amount") - pl.sum_horizontal(pl.col(name).fill_null(0) for name in parts))
     sums = [
-        in_currency(f"amount_{name}", currency).alias(f"{currency} {name}") for currency in found for name in CLASSES
-    ]
-    whole = [in_currency("amount", currency).alias(currency) for currency in found]
-    frame = collect(amounts(view, ("amount", *wanted)).select(*whole, *sums))
-    values = frame.row(0, named=True) if frame.width else {}
-    rows = tuple(
-        (currency, name, CLASS_WORDS[name], values[f"{currency} {name}"], ratio(values[f"{currency} {name}"], total))
+        in_currency(column, currency).alias(f"{currency} {column}")
         for currency in found
-        for total in [values[currency]]
-        for name in CLASSES
-        if values[f"{currency} {name}"] is not None
-    )
+        for column in (*parts, REST, "amount")
+    ]
+    frame = collect(amounts(view, ("amount", *parts)).with_columns(rest.alias(REST)).select(*sums))
+    values = frame.row(0, named=True) if frame.width else {}
+    rows = [
+        (currency, name, CLASS_WORDS.get(name, "Class not told"), part, ratio(part, values[f"{currency} amount"]))
+        for currency in found
+        for name, column in (*zip(CLASSES, parts, strict=True), (REST, REST))
+        for part in [values[f"{currency} {column}"]]
+        if part is not None and (part or name != REST)
+    ]
     return Sheet(
         name="class_money",
         title="Money by class",
         columns=MONEY,
-        rows=rows,
+        rows=tuple(rows),
         sources=("priced_amount",),
         empty="Nothing in this period is priced.",
-        shown=21,
+        shown=24,
     )
 
 

@@ -32,7 +32,7 @@ FINDINGS = (
     Column("state", "State", Kind.BADGE),
     Column("waived_until", "Waived until", Kind.DAY, page=False),
     Column("short_id", "Id", Kind.CODE),
-    Column("cure", "What to do"),
+    Column("cure", "What to do", Kind.PROSE),
     Column("cause", "Cause", Kind.CODE, page=False),
     Column("grade", "Grade", page=False),
     Column("first_day", "First day", Kind.DAY, page=False),
@@ -186,7 +186,7 @@ def _currencies(frame: pl.DataFrame) -> list[str]:
 def _priority_columns(found: Sequence[str]) -> tuple[Column, ...]:
     return (
         Column("rank", "Rank", Kind.COUNT),
-        Column("cure", "What to do"),
+        Column("cure", "What to do", Kind.PROSE),
         Column("code", "Finding", Kind.CODE),
         Column("severity", "Severity", Kind.BADGE),
         *(Column(money_column(name), f"Amount, {name}", Kind.MONEY, currency=name) for name in found),
