@@ -400,6 +400,11 @@ def test_torn_rows_and_bytes_that_are_no_text_are_refused_by_row(lake: Lake, map
     assert lake.scan("attempt").sort("segment_row").collect()["segment_row"].to_list() == [0, 4]
 
 
+def test_a_file_full_of_bytes_that_are_no_text_loses_no_row(lake: Lake, mapped: Take) -> None:
+    (file,) = mapped(b"in,out\n" + b"\xff\xfe\xff,1\n" * 5_000 + b"\xff\n" * 5_000 + b"1,2\n").files
+    assert (file.rows_in, file.rows_out, file.rows_quarantined) == (10_001, 1, 10_000)
+
+
 def test_rows_are_numbered_through_all_blocks_of_a_file(
     lake: Lake, mapped: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
+from io import RawIOBase, TextIOWrapper
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 import pyarrow as pa
@@ -116,6 +118,32 @@ def _kind(path: Path) -> str:
     return kind
 
 
+class _Readable(RawIOBase):
+    """A file whose bytes that are no UTF-8 are replaced by a mark no number and no name has.
+
+    Arrow counts rows that are torn only where it can decode them, so bytes are mended before it sees them.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decode = getincrementaldecoder("utf-8-sig")(errors="replace").decode
+        self._ready = (
+            b""  # a mark is longer than the byte it stands for, and nobody may be given more than they asked for
+        )
+
+    def read(self, size: int = -1) -> bytes:
+        size = 2**20 if size < 0 else size
+        while not self._ready and (raw := self._file.read(size)):
+            self._ready = self._decode(raw).encode()
+        if not self._ready:
+            self._ready = self._decode(b"", True).encode()
+        out, self._ready = self._ready[:size], self._ready[size:]
+        return out
+
+    def readable(self) -> bool:
+        return True
+
+
 def _csv_names(path: Path, layout: Layout) -> list[str]:
     quoting = {"quotechar": layout.quote} if layout.quote else {"quoting": csv.QUOTE_NONE}
     try:
@@ -133,7 +161,7 @@ def _csv_names(path: Path, layout: Layout) -> list[str]:
 def _csv_batches(
     path: Path, layout: Layout, wanted: Sequence[str], skipped: Callable[[int], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a CSV file as bytes, block by block; rows with too few or too many values are told by number."""
+    """The rows of a CSV file as text, block by block; rows with too few or too many values are told by number."""
 
     def skip(row: arrow_csv.InvalidRow) -> str:
         skipped(row.number)
@@ -142,7 +170,7 @@ def _csv_batches(
     try:
         with opened(path) as file:
             yield from arrow_csv.open_csv(
-                file,
+                _Readable(file),
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=layout.separator,
@@ -151,7 +179,7 @@ def _csv_batches(
                     invalid_row_handler=skip,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
-                    include_columns=list(wanted), column_types=dict.fromkeys(wanted, pa.binary())
+                    include_columns=list(wanted), column_types=dict.fromkeys(wanted, pa.string())
                 ),
             )
     except pa.ArrowInvalid:
@@ -180,27 +208,13 @@ def _check_quotes(path: Path, layout: Layout) -> None:
 def _read_csv(path: Path, layout: Layout, wanted: Sequence[str]) -> Rows:
     skipped: list[int] = []
     batches = _csv_batches(path, layout, wanted, skipped.append)
-    data = pa.Table.from_batches(batches, schema=pa.schema(dict.fromkeys(wanted, pa.binary())))
+    data = pa.Table.from_batches(batches, schema=pa.schema(dict.fromkeys(wanted, pa.string())))
     # Rows are numbered from 1, the header among them.
     bad = sorted(number - 2 for number in skipped)
     lines = pl.int_range(data.num_rows + len(bad), dtype=pl.Int64, eager=True)
-    columns = pl.DataFrame([_decoded(name, data.column(name)) for name in wanted])
+    columns = pl.DataFrame([pl.Series(name, data.column(name)) for name in wanted])
     kept = lines.filter(~lines.is_in(bad))
     return Rows(columns, kept, [(line, QuarantineReason.SCHEMA) for line in bad])
-
-
-def _decoded(name: str, values: pa.ChunkedArray) -> pl.Series:
-    try:
-        return pl.Series(name, values.cast(pa.string()))
-    except pa.ArrowInvalid:
-        return pl.Series(name, [_text(value) for value in values.to_pylist()], dtype=pl.String)
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return UNREADABLE
 
 
 def _jsonl_names(path: Path, layout: Layout) -> list[str]:  # noqa: ARG001 - one signature for all kinds

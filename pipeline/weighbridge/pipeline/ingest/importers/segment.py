@@ -109,9 +109,10 @@ def _rows(segment: Path, table: str) -> pl.DataFrame:
 
 def _refused(rows: pl.DataFrame, bad: pl.DataFrame, source: Source, heading: Heading) -> pl.DataFrame:
     """One row of `quarantine` per value that its column does not allow."""
-    of = rows.select(
-        day=pl.col("day") if "day" in rows.columns else pl.lit(source.day, dtype=pl.Date),
-        source=pl.col("source") if "source" in rows.columns else pl.lit(None, dtype=pl.String),
+    of = rows.with_columns(
+        pl.lit(value, dtype=kind).alias(name)
+        for name, value, kind in (("day", source.day, pl.Date), ("source", None, pl.String))
+        if name not in rows.columns
     )[bad["row"]]
     named = pl.col("source").str.contains(f"^(?:{NAME.pattern})$")
     return bad.select(pl.col("row").alias("line"), "reason", "path").with_columns(
