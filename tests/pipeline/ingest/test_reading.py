@@ -320,6 +320,8 @@ def test_our_own_vocabulary_is_read_by_name() -> None:
     record = {"provider": "azure", "api": "declared", "model": "m", "usage": {"input_total": 4808, "output_total": 10}}
     reading = read_usage(record)
     assert (totals(reading), reading.dialect) == ((4808, 10, 4818), "declared")
+    written = read_usage({**record, "usage": {"input_total": 50, "cache_write_5m": 10}})
+    assert (written.counts["cache_write_5m"], written.counts["cache_write_1h"]) == (10, None)
     assert read_usage({**record, "usage": {"input_total": 1.5}}).flags == ("unreadable",)
     assert "unmapped_leaves" in read_usage({**record, "usage": {"input_total": 5, "output_totall": 5}}).flags
 

@@ -139,14 +139,42 @@ def test_every_recorded_answer_is_read_alike_in_columns(shared_real: Path) -> No
     assert_same(drawn)
 
 
-def stream(**revised: int) -> list[Part]:
-    opening = {"type": "message_start", "message": {"usage": {"input_tokens": 25, "output_tokens": 1}}}
+def stream(opened: dict[str, Any] | None = None, **revised: Any) -> list[Part]:
+    usage = {"input_tokens": 25, "output_tokens": 1, **(opened or {})}
+    opening = {"type": "message_start", "message": {"usage": usage}}
     closing = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7, **revised}}
     return parts_of("anthropic_messages", events=[opening, closing])
 
 
 def body(prompt: int) -> list[Part]:
     return parts_of("openai_chat", usage={"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5})
+
+
+def test_stale_lifetime_splits_are_found_in_columns_too() -> None:
+    split = {"cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 0}}
+    opened = {"cache_creation_input_tokens": 30, **split}
+    beaten = {"cache_creation_input_tokens": 0, **split}
+    streams = [
+        stream(opened),
+        stream(opened, cache_creation_input_tokens=30),
+        stream(opened, cache_creation_input_tokens=40),
+        stream(opened, cache_creation_input_tokens=10),
+        stream(opened, cache_creation_input_tokens=10, cache_creation={"ephemeral_1h_input_tokens": 10}),
+        stream(beaten, cache_creation_input_tokens=0),
+    ]
+    assert_same([("anthropic", "anthropic_messages", parts) for parts in streams])
+    rows = [row for n, parts in enumerate(streams) for row in rows_of(n, "anthropic", "anthropic_messages", parts)]
+    read = read_reports(reports(rows))
+    assert read["input_total"].to_list() == [55, 55, 65, 35, 35, 55]
+    assert read["cache_write_unknown"].to_list() == [0, 0, 10, 10, 0, 0]
+    assert read["flags"].list.contains("ttl_split_stale").to_list() == [False, False, True, True, False, False]
+
+
+def test_a_part_that_does_not_name_its_speaker_is_read_with_its_report() -> None:
+    rows = rows_of(9, "anthropic", "anthropic_messages", stream())
+    rows[1]["provider"] = rows[1]["api"] = None
+    read = read_reports(reports(rows))
+    assert read.select("provider", "api", "output_total").rows() == [("anthropic", "anthropic_messages", 7)]
 
 
 def test_readings_stand_in_the_order_of_their_first_parts_and_carry_the_keys() -> None:
@@ -183,11 +211,11 @@ def test_a_refresh_reads_the_last_revision_of_each_part(tmp_path: Path) -> None:
     lake.append("usage_report", reports(rows))
     assert refresh_readings(lake, [DAY]) == 2
     # The opening did not change, so it is not stored again; only the second part has a revision 1.
-    revised = rows_of(1, "anthropic", "anthropic_messages", stream(input_tokens=900), revision=1)[1:]
+    revised = rows_of(1, "anthropic", "anthropic_messages", stream(output_tokens=8), revision=1)[1:]
     lake.append("usage_report", reports(revised))
     assert refresh_readings(lake, [DAY]) == 2
     read = lake.scan("reading").collect().sort("attempt_lo")
-    assert read.select("input_total", "output_total", "revision").rows() == [(900, 7, 1), (50, 5, 0)]
+    assert read.select("input_total", "output_total", "revision").rows() == [(25, 8, 1), (50, 5, 0)]
 
 
 def test_a_refresh_touches_its_days_only_and_changes_nothing_when_repeated(tmp_path: Path) -> None:

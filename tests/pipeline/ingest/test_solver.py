@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from weighbridge.pipeline.ingest.dialect import Role
+from weighbridge.pipeline.ingest.dialect import Axis, Role
 from weighbridge.pipeline.ingest.dialects import all_dialects
+from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.outcome import words
-from weighbridge.pipeline.ingest.solver import Figures, solve
+from weighbridge.pipeline.ingest.solver import solve
 from weighbridge.pipeline.ingest.solver_frame import CELLS, INPUTS, OUTPUTS
 from weighbridge.schemas.enumerations import Verdict
 
@@ -307,3 +309,18 @@ def test_a_missing_side_follows_from_the_total() -> None:
     assert declared(input=200, total=240)["output_total"] == 40
     assert declared(total=240)["total"] == 240
     assert declared(input=200, total=190)["verdict"] is Verdict.CONTRADICTORY
+
+
+def test_a_total_that_counts_the_cached_tokens_twice_can_be_proved() -> None:
+    """Input 100 with 30 read inside it, output 10, and a total of 140 = 100 + 10 + 30: no provider is read so yet."""
+    dialect = replace(
+        all_dialects()["openai_chat"],
+        axes={Axis.INPUT_INCLUDES_CACHE: (True,), Axis.TOTAL_COUNTS_CACHE_TWICE: (False, True)},
+    )
+    figures = {Role.INPUT: 100, Role.CACHE_READ: 30, Role.OUTPUT: 10, Role.TOTAL: 140}
+    solution = solve(dialect, "openai", Figures(figures))
+    verdict, _, rule, flags = words(dialect, solution.code)
+    assert (verdict, solution.input_total, solution.total) == (Verdict.PROVED, 100, 110)
+    assert solution.classes[:2] == (70, 30)
+    assert rule == "input_includes_cache=yes; total_counts_cache_twice=yes"
+    assert flags == ("convention_refuted",)

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weighbridge.pipeline.ingest.dialect import PLACEHOLDERS, Dialect, Role
+from weighbridge.pipeline.ingest.known import Figures, has_counts
 from weighbridge.pipeline.ingest.outcome import Flag
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, Part
 from weighbridge.pipeline.ingest.plan import apply, plan_of
-from weighbridge.pipeline.ingest.solver import Figures, has_counts
 from weighbridge.schemas.enumerations import Ended, ReportPart
 from weighbridge.schemas.leaves import Leaf
 
-_SPLIT = (Role.CACHE_WRITE_5M, Role.CACHE_WRITE_1H)
+# The lifetime split of cache writes.
+LIFETIMES = (Role.CACHE_WRITE_5M, Role.CACHE_WRITE_1H)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,9 @@ def _said(dialect: Dialect, part: Part) -> Said:
     values, noticed = apply(plan_of(dialect, part.flattened.shape), part.flattened.integers())
     if dialect.merges and part.part_kind is ReportPart.START:
         values = {role: count for role, count in values.items() if role not in PLACEHOLDERS}
+    if dialect.merges and any(role in values for role in LIFETIMES):
+        # The split is one field of two numbers: a part that repeats it revises both.
+        values = {**dict.fromkeys(LIFETIMES, 0), **values}
     return Said(part, values, noticed | (Flag.INTEGRAL_FLOAT if INTEGRAL_FLOAT in part.notes else 0))
 
 
@@ -88,7 +92,7 @@ def _stale(used: Sequence[Said]) -> bool:
     created = [
         (index, one.values[Role.CACHE_WRITE]) for index, one in enumerate(used) if Role.CACHE_WRITE in one.values
     ]
-    split = [index for index, one in enumerate(used) if any(role in one.values for role in _SPLIT)]
+    split = [index for index, one in enumerate(used) if any(role in one.values for role in LIFETIMES)]
     if not created or not split or created[-1][0] <= split[-1]:
         return False
     return used[split[-1]].values.get(Role.CACHE_WRITE) != created[-1][1]

@@ -11,14 +11,13 @@ from operator import or_
 
 import polars as pl
 
+from weighbridge.pipeline.ingest.columns import NO, NULL, bit, either, holds
 from weighbridge.pipeline.ingest.dialect import CORE, PLACEHOLDERS, Dialect, Role
+from weighbridge.pipeline.ingest.merge import LIFETIMES
 from weighbridge.pipeline.ingest.outcome import Flag
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT
 from weighbridge.pipeline.ingest.plan import LIMIT, Plan, plan_of
 from weighbridge.schemas.enumerations import Ended, ReportPart
-
-_NO = pl.lit(value=False)
-_SPLIT = (Role.CACHE_WRITE_5M, Role.CACHE_WRITE_1H)
 
 
 def figures_of(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
@@ -37,15 +36,23 @@ def figures_of(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
     frame = pl.concat(pieces, how="diagonal").sort("at") if len(pieces) > 1 else pieces[0]
     roles = roles_in(frame)
     if dialect.merges:
-        opening = pl.col("part_kind") == str(ReportPart.START)
-        frame = frame.with_columns(
-            pl.when(~opening).then(role).alias(role) for role in roles if role in set(PLACEHOLDERS)
-        )
+        frame = _opened(frame, roles)
     return frame.with_columns(
-        counted=_any([pl.col(role).is_not_null() for role in roles if role in CORE]),
-        noticed=pl.col("noticed") | _bit(_noted(INTEGRAL_FLOAT), Flag.INTEGRAL_FLOAT),
+        counted=either([pl.col(role).is_not_null() for role in roles if role in CORE]),
+        noticed=pl.col("noticed") | bit(_noted(INTEGRAL_FLOAT), Flag.INTEGRAL_FLOAT),
         failed=_noted(ERROR_EVENT),
     ).drop("notes")
+
+
+def _opened(frame: pl.DataFrame, roles: Sequence[Role]) -> pl.DataFrame:
+    """Parts that revise each other: placeholders of the opening are dropped, a lifetime split is one field."""
+    opening = pl.col("part_kind") == str(ReportPart.START)
+    lifetimes = [role for role in LIFETIMES if role in roles]
+    split = either(pl.col(role).is_not_null() for role in lifetimes)
+    return frame.with_columns(
+        *(pl.when(~opening).then(role).alias(role) for role in roles if role in PLACEHOLDERS),
+        *(pl.when(split).then(pl.col(role).fill_null(0)).alias(role) for role in lifetimes),
+    )
 
 
 def roles_in(frame: pl.DataFrame) -> list[Role]:
@@ -59,12 +66,12 @@ def _piece(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
     for role, fields in plan.sources:
         sums = [_field(positions) for positions in fields]
         columns[str(role)] = pl.coalesce(sums)
-        large = _any([(_at(at) > LIMIT) | (_at(at) < -LIMIT) for positions in fields for at in positions])
-        noticed.append(_bit(large, Flag.COUNT_TOO_LARGE))
+        large = either([(_at(at) > LIMIT) | (_at(at) < -LIMIT) for positions in fields for at in positions])
+        noticed.append(bit(large, Flag.COUNT_TOO_LARGE))
         if len(sums) > 1:
-            noticed.append(_bit(_any([one != columns[str(role)] for one in sums]), Flag.FIELDS_DISAGREE))
-    unmapped = _any([_at(at).is_not_null() for at in plan.unmapped])
-    noticed.append(_bit(unmapped, Flag.UNMAPPED_LEAVES))
+            noticed.append(bit(either([one != columns[str(role)] for one in sums]), Flag.FIELDS_DISAGREE))
+    unmapped = either([_at(at).is_not_null() for at in plan.unmapped])
+    noticed.append(bit(unmapped, Flag.UNMAPPED_LEAVES))
     return rows.select("at", "row", "report_id", "part_kind", "ended", "notes", **columns, noticed=reduce(or_, noticed))
 
 
@@ -77,16 +84,16 @@ def _field(positions: Sequence[int]) -> pl.Expr:
     if len(positions) == 1:
         return _at(positions[0])
     rows = [_at(at) for at in positions]
-    return pl.when(_any([row.is_not_null() for row in rows])).then(pl.sum_horizontal(rows))
+    return pl.when(either([row.is_not_null() for row in rows])).then(pl.sum_horizontal(rows))
 
 
 def _noted(note: str) -> pl.Expr:
-    return pl.col("notes").list.contains(note).fill_null(value=False)
+    return holds(pl.col("notes").list.contains(note))
 
 
 def single(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
     """The figures of reports of one part each."""
-    return _finish(dialect, parts.with_columns(first_kind="part_kind", several=_NO, stale_split=_NO))
+    return _finish(dialect, parts.with_columns(first_kind="part_kind", several=NO, stale_split=NO))
 
 
 def last(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
@@ -103,9 +110,9 @@ def last(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
     merged = merged.with_columns(
         row="first_row",
         ended="last_ended",
-        failed=(pl.col("failed_at") >= pl.col("at")).fill_null(value=False),
+        failed=holds(pl.col("failed_at") >= pl.col("at")),
         first_kind="part_kind",
-        stale_split=_NO,
+        stale_split=NO,
     )
     return _finish(dialect, merged.drop("at", "failed_at", "first_row", "last_ended"))
 
@@ -132,19 +139,19 @@ def revised(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
         several=pl.col("several").first(),
         stale_split=_stale(roles_in(used)),
     )
-    counted = _any([pl.col(role).is_not_null() for role in roles_in(merged) if role in CORE])
+    counted = either([pl.col(role).is_not_null() for role in roles_in(merged) if role in CORE])
     return _finish(dialect, merged.with_columns(counted=counted))
 
 
 def _stale(roles: Sequence[Role]) -> pl.Expr:
     """Whether the writes were revised by a part that does not repeat their lifetime split."""
-    split_roles = [role for role in _SPLIT if role in roles]
+    split_roles = [role for role in LIFETIMES if role in roles]
     if Role.CACHE_WRITE not in roles or not split_roles:
         return pl.lit(value=False).first()
-    written, split = pl.col(Role.CACHE_WRITE), _any([pl.col(role).is_not_null() for role in split_roles])
+    written, split = pl.col(Role.CACHE_WRITE), either([pl.col(role).is_not_null() for role in split_roles])
     later = pl.col("at").filter(written.is_not_null()).max() > pl.col("at").filter(split).max()
     changed = written.last(ignore_nulls=True).ne_missing(written.filter(split).last())
-    return (later & changed).fill_null(value=False)
+    return holds(later & changed)
 
 
 def _finish(dialect: Dialect, reports: pl.DataFrame) -> pl.DataFrame:
@@ -155,29 +162,17 @@ def _finish(dialect: Dialect, reports: pl.DataFrame) -> pl.DataFrame:
     cut = opened | (pl.col("ended") == str(Ended.CUT))
     told = [role for role in (Role.ITERATION_INPUT, Role.ITERATION_OUTPUT) if role in roles]
     beside = {Role.ITERATION_INPUT: Role.INPUT, Role.ITERATION_OUTPUT: Role.OUTPUT}
-    left_out = _any([pl.col(role).is_not_null() for role in told]) & _any(
+    left_out = either([pl.col(role).is_not_null() for role in told]) & either(
         [
-            (pl.col(role) if role in roles else _null()).ne_missing(pl.col(other) if other in roles else _null())
+            (pl.col(role) if role in roles else NULL).ne_missing(pl.col(other) if other in roles else NULL)
             for role, other in beside.items()
         ]
     )
     noticed = (
         pl.col("noticed")
-        | _bit(pl.col("several"), Flag.SEVERAL_ANSWERS)
-        | _bit(pl.col("counted") & pl.col("failed"), Flag.ERROR_AFTER_USAGE)
-        | _bit(pl.col("counted") & cut, Flag.OUTPUT_INCOMPLETE)
-        | _bit(left_out, Flag.ITERATIONS_LEFT_OUT)
+        | bit(pl.col("several"), Flag.SEVERAL_ANSWERS)
+        | bit(pl.col("counted") & pl.col("failed"), Flag.ERROR_AFTER_USAGE)
+        | bit(pl.col("counted") & cut, Flag.OUTPUT_INCOMPLETE)
+        | bit(left_out, Flag.ITERATIONS_LEFT_OUT)
     )
     return reports.select("row", "ended", *roles, "stale_split", noticed=noticed)
-
-
-def _null() -> pl.Expr:
-    return pl.lit(None, dtype=pl.Int64)
-
-
-def _bit(condition: pl.Expr, bit: int) -> pl.Expr:
-    return pl.when(condition).then(pl.lit(int(bit), dtype=pl.Int64)).otherwise(pl.lit(0, dtype=pl.Int64))
-
-
-def _any(conditions: Sequence[pl.Expr]) -> pl.Expr:
-    return reduce(or_, (condition.fill_null(value=False) for condition in conditions), _NO)

@@ -17,45 +17,18 @@ None: CONTRADICTORY. Nothing is clamped, and what the answer does not say stays 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from weighbridge.pipeline.ingest.dialect import (
-    CACHED_BY_MODALITY,
-    CORE,
-    INPUT_BY_MODALITY,
-    ITEMISED,
-    OUTPUT_BY_MODALITY,
-    SUMMED,
-    TOOL_BY_MODALITY,
-    UNCACHED_BY_MODALITY,
-    Dialect,
-    Reading,
-    Role,
-)
+from weighbridge.pipeline.ingest.cells import cross, plus
+from weighbridge.pipeline.ingest.dialect import SUMMED, Dialect, Reading, Role
+from weighbridge.pipeline.ingest.known import Count, Figures, Known, details_flag, fill, has_counts
 from weighbridge.pipeline.ingest.outcome import SPOILED, Flag, Unsaid, Why, encode
 from weighbridge.schemas.enumerations import Verdict
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
 
-Count = int | None
 NO_CLASSES: tuple[Count, ...] = (None,) * len(REPORTED_CLASSES)
 NO_CELLS: tuple[Count, ...] = (None,) * len(CROSSED_CELLS)
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What one report says.
-
-    Attributes:
-        values: the roles it has numbers for.
-        stale_split: the writes were revised later than their lifetime split.
-        noticed: bits of `Flag` that were seen on the way.
-    """
-
-    values: Mapping[Role, int]
-    stale_split: bool = False
-    noticed: int = 0
 
 
 class Solution(NamedTuple):
@@ -69,24 +42,6 @@ class Solution(NamedTuple):
     cells: tuple[Count, ...]
 
 
-class Writes(NamedTuple):
-    """Cache writes by lifetime, and what was noticed about them."""
-
-    five_minutes: Count
-    one_hour: Count
-    unknown: Count
-    flags: int
-
-
-class Known(NamedTuple):
-    """The figures with absent fields filled in where their absence means zero."""
-
-    of: Mapping[Role, Count]
-    writes: Writes
-    cached: int  # reads and writes, as far as known
-    cached_known: bool
-
-
 class Candidate(NamedTuple):
     """What one reading makes of the figures; `misfits` is zero where it fits."""
 
@@ -96,11 +51,6 @@ class Candidate(NamedTuple):
     total: Count
     classes: tuple[Count, ...]
     cells: tuple[Count, ...]
-
-
-def has_counts(values: Mapping[Role, int]) -> bool:
-    """Whether a report says anything about tokens."""
-    return any(role in values for role in CORE)
 
 
 def solve(dialect: Dialect, provider: str | None, figures: Figures) -> Solution:
@@ -166,54 +116,6 @@ def unsaid(one: Candidate) -> int:
     return out
 
 
-def fill(dialect: Dialect, provider: str | None, figures: Figures) -> Known:
-    """The figures with zeros where an absent field means zero."""
-    absent, values = dialect.absent_for(provider), figures.values
-    of: dict[Role, Count] = {}
-    for role in SUMMED:
-        beside = absent.zero_beside.get(role, ())
-        zero = role in absent.zero or any(other in values for other in beside)
-        of[role] = values.get(role, 0 if zero else None)
-    if dialect.direct:
-        writes = Writes(of[Role.CACHE_WRITE_5M], of[Role.CACHE_WRITE_1H], of[Role.CACHE_WRITE_UNKNOWN], 0)
-    else:
-        writes = split_writes(values, of[Role.CACHE_WRITE], stale=figures.stale_split)
-    parts = (of[Role.CACHE_READ], *writes[:3])
-    return Known(of, writes, sum(part or 0 for part in parts), None not in parts)
-
-
-def split_writes(values: Mapping[Role, int], created: Count, *, stale: bool) -> Writes:
-    """Writes by lifetime. The split wins over a smaller sum, unless the sum was revised after it."""
-    if Role.CACHE_WRITE_5M not in values and Role.CACHE_WRITE_1H not in values:
-        return Writes(0, 0, created, 0)
-    five, hour = values.get(Role.CACHE_WRITE_5M, 0), values.get(Role.CACHE_WRITE_1H, 0)
-    if Role.CACHE_WRITE not in values or created is None or created == five + hour:
-        return Writes(five, hour, 0, 0)
-    old = Flag.TTL_SPLIT_STALE if stale else 0
-    if created > five + hour:
-        return Writes(five, hour, created - five - hour, Flag.TTL_SPLIT_INCOMPLETE | old)
-    if stale:
-        return Writes(0, 0, created, old)
-    return Writes(five, hour, 0, Flag.TTL_SPLIT_EXCEEDS_CREATION)
-
-
-def details_flag(dialect: Dialect, values: Mapping[Role, int], known: Known) -> int:
-    """Whether modality details that claim to be complete do not add up to their figure.
-
-    All-zero details are a placeholder; a text row of zero beside image tokens is a real breakdown.
-    """
-    for parent, (texts, splits) in ITEMISED.items():
-        whole = known.of[parent]
-        listed = sum(values.get(role, 0) for role in (*texts, *splits))
-        claimed = dialect.itemised or any(role in values for role in texts)
-        if whole is None or not listed or not claimed or listed == whole:
-            continue
-        if parent is Role.OUTPUT and listed == whole + (known.of[Role.REASONING] or 0):
-            continue
-        return Flag.MODALITY_DETAILS_INCOMPLETE
-    return 0
-
-
 def weigh(dialect: Dialect, reading: Reading, known: Known) -> Candidate:
     """What one reading makes of the figures, and which laws it breaks."""
     of, declared = known.of, dialect.readings[0]
@@ -224,31 +126,28 @@ def weigh(dialect: Dialect, reading: Reading, known: Known) -> Candidate:
     prompt = of[Role.INPUT] if tool else plus(of[Role.INPUT], of[Role.TOOL_PROMPT])
     output = of[Role.OUTPUT] if thinks else plus(of[Role.OUTPUT], of[Role.REASONING])
     cached = known.cached if known.cached_known else None
-    inputs = (of[Role.INPUT_UNCACHED], of[Role.CACHE_READ], *known.writes[:3])
-    outputs = (of[Role.OUTPUT_VISIBLE], of[Role.REASONING])
+    inputs: tuple[Count, ...] = (of[Role.INPUT_UNCACHED], of[Role.CACHE_READ], *known.writes[:3])
+    outputs: tuple[Count, ...] = (of[Role.OUTPUT_VISIBLE], of[Role.REASONING])
     twice = known.cached if reading.total_counts_cache_twice else 0
     in_total = added(prompt if inside else plus(prompt, cached), inputs)
-    out_total = added(output, outputs)
-    in_total, out_total, total, misfits = balance(in_total, out_total, of[Role.TOTAL], twice)
-    inputs, left_in = deduce(in_total, inputs)
-    outputs, left_out = deduce(out_total, outputs)
-    if left_in:
-        beyond = in_total is not None and known.cached > in_total
-        misfits |= Flag.CACHED_EXCEEDS_INPUT if beyond else Flag.PARTS_MISMATCH
-    if left_out:
-        thought = of[Role.REASONING] or 0
-        beyond = out_total is not None and thought > out_total
-        misfits |= Flag.REASONING_EXCEEDS_OUTPUT if beyond else Flag.PARTS_MISMATCH
+    in_total, out_total, total, misfits = balance(in_total, added(output, outputs), of[Role.TOTAL], twice)
+    inputs, off = deduce(in_total, inputs)
+    misfits |= _misfit(off, in_total, known.cached, Flag.CACHED_EXCEEDS_INPUT)
+    outputs, off = deduce(out_total, outputs)
+    misfits |= _misfit(off, out_total, of[Role.REASONING] or 0, Flag.REASONING_EXCEEDS_OUTPUT)
     if tool and less(of[Role.INPUT], of[Role.TOOL_PROMPT]):
         misfits |= Flag.PARTS_MISMATCH
-    cells, beyond = cross(known, prompt, in_total, out_total, (*inputs, *outputs), inside=inside)
+    classes = (*inputs, *outputs)
+    cells, beyond = cross(known, prompt, in_total, out_total, classes, inside=inside)
     misfits |= Flag.MODALITY_EXCEEDS_COUNT if beyond else 0
-    return Candidate(misfits, in_total, out_total, total, (*inputs, *outputs), cells)
+    return Candidate(misfits, in_total, out_total, total, classes, cells)
 
 
-def plus(first: Count, second: Count) -> Count:
-    """The sum, unknown where one of the two is."""
-    return None if first is None or second is None else first + second
+def _misfit(off: bool, total: Count, part: int, flag: Flag) -> int:
+    """Why parts do not add up: one of them alone is too large, or they are together."""
+    if not off:
+        return 0
+    return flag if total is not None and part > total else Flag.PARTS_MISMATCH
 
 
 def less(first: Count, second: Count) -> bool:
@@ -289,51 +188,3 @@ def deduce(total: Count, parts: Sequence[Count]) -> tuple[tuple[Count, ...], boo
     missing = sum(part is None for part in parts)
     rest = left if missing == 1 else (0 if left == 0 else None)
     return tuple(rest if part is None else part for part in parts), left < 0 or (missing == 0 and left != 0)
-
-
-def cross(
-    known: Known, prompt: Count, in_total: Count, out_total: Count, classes: Sequence[Count], *, inside: bool
-) -> tuple[tuple[Count, ...], bool]:
-    """The cells of class and modality, and whether some exceed the figure that contains them.
-
-    Where tokens of a modality and cached tokens overlap and no detail says how, the cells are unknown.
-    """
-    of, (uncached, read, *writes), visible = known.of, classes[:5], classes[5]
-    unwritten = all(write == 0 for write in writes)
-    fresh: list[Count] = []
-    cached: list[Count] = []
-    listed: list[Count] = []
-    for index, role in enumerate(INPUT_BY_MODALITY):
-        whole = plus(of[role], of[TOOL_BY_MODALITY[index]])
-        reads, rest = of[CACHED_BY_MODALITY[index]], of[UNCACHED_BY_MODALITY[index]]
-        if reads is None and (read == 0 or (inside and whole == 0)):
-            reads = 0
-        if rest is None and whole is not None:
-            rest = apart(whole, reads, unwritten=unwritten) if inside else whole
-        rest = 0 if rest is None and uncached == 0 else rest
-        if reads is None and inside and unwritten and uncached == 0:
-            reads = whole
-        fresh.append(rest)
-        cached.append(reads)
-        listed.append(whole)
-    shown = [0 if of[role] is None and visible == 0 else of[role] for role in OUTPUT_BY_MODALITY]
-    beyond = (
-        exceeds(fresh, in_total if uncached is None else uncached)
-        or exceeds(cached, in_total if read is None else read)
-        or exceeds(listed, prompt)
-        or exceeds(shown, out_total if visible is None else visible)
-    )
-    return (*fresh, *cached, *shown), beyond
-
-
-def apart(whole: int, reads: Count, *, unwritten: bool) -> Count:
-    """What is left of a modality beside its cache reads; unknown where cache writes may hold some of it."""
-    if reads is None:
-        return None
-    return whole - reads if unwritten or whole <= reads else None
-
-
-def exceeds(parts: Sequence[Count], whole: Count) -> bool:
-    """Whether a part is negative, or the known parts are more than the whole."""
-    known = [part for part in parts if part is not None]
-    return any(part < 0 for part in known) or (whole is not None and sum(known) > whole)
