@@ -91,6 +91,11 @@ def write_table(names: Sequence[str], rows: Iterable[Sequence[object]], *, title
     write(table)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 row`, `2 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def write_line(text: str = "") -> None:
     """A line for people."""
     sys.stdout.write(text + "\n")

@@ -12,7 +12,7 @@ import typer
 from weighbridge.cli.command import CHECK, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AsJson, Config, LogLevel
-from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import begin
 
 
@@ -30,7 +30,7 @@ def doctor(ctx: typer.Context, as_json: AsJson = False, config: Config = None, l
     else:
         write_table(["check", "health", "found", "what to do"], [list(asdict(check).values()) for check in checks])
         counts = Counter(str(check.health) for check in checks)
-        write_line(f"\n{counts['problem']} problems, {counts['notice']} notices")
+        write_line(f"\n{counted(counts['problem'], 'problem')}, {counted(counts['notice'], 'notice')}")
     return CLEAN if healthy(checks) else FINDINGS
 
 

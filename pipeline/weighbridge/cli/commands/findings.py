@@ -13,7 +13,7 @@ from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import inside, lives, weighs
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, parse_day
-from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import ID_DIGITS, measured, write_findings
 from weighbridge.schemas.enumerations import FindingState, Severity
@@ -52,7 +52,7 @@ def ls(
         write_json(held)
     else:
         write_findings(held)
-        write_line(f"\n{len(held)} findings, {heavy} open and at least a warning")
+        write_line(f"\n{counted(len(held), 'finding')}, {heavy} open and at least a warning")
     return FINDINGS if heavy else CLEAN
 
 

@@ -12,7 +12,7 @@ import typer
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day
-from weighbridge.cli.output import write_json, write_line
+from weighbridge.cli.output import counted, write_json, write_line
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import account_of, write_account
 
@@ -76,7 +76,9 @@ def ingest(
         write_json(account_of(result) | {"priced": priced})
     else:
         write_account(result)
-        write_line(f"\n{result.readings:,} readings made, {priced:,} priced, on {len(result.days)} days")
+        write_line(
+            f"\n{counted(result.readings, 'reading')} made, {priced:,} priced, on {counted(len(result.days), 'day')}"
+        )
         write_line("Next: weighbridge reconcile")
     return FINDINGS if any(file.rows_quarantined for file in result.files) else CLEAN
 

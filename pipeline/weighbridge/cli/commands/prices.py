@@ -10,7 +10,7 @@ import typer
 from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN
 from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day
-from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import settings_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def ls(
         return CLEAN
     names = ["provider", "match", "model", "from", "to", "per million", "currency", "checked", "origin"]
     write_table(names, [_cells(row) for row in rows])
-    write_line(f"\n{len(rows)} rows")
+    write_line(f"\n{counted(len(rows), 'row')}")
     return CLEAN
 
 

@@ -12,7 +12,7 @@ import typer
 from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS, USAGE
 from weighbridge.cli.options import AsJson, Config, LogLevel
-from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import begin
 from weighbridge.schemas.enumerations import QuarantineReason, Verdict
 
@@ -56,7 +56,9 @@ def read(
     for number, trouble in tally.bad:
         sys.stderr.write(f"weighbridge: line {number} {trouble}\n")
     if not as_json:
-        write_line(f"\n{tally.read} read, {len(tally.bad)} unreadable lines, {tally.contradictory} contradictory")
+        write_line(
+            f"\n{tally.read} read, {counted(len(tally.bad), 'unreadable line')}, {tally.contradictory} contradictory"
+        )
     if not tally.read:
         sys.stderr.write("weighbridge: no record could be read; one JSON object a line is expected\n")
         return USAGE
