@@ -12,12 +12,11 @@ from datetime import date
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.report.report import ReportFiles, write_report
-
-from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.simulate.simulate import WRITERS
 
