@@ -81,6 +81,13 @@ def test_an_unheard_of_speaker_keeps_the_leaves_and_claims_nothing() -> None:
     assert len(reading.leaves) == 3
 
 
+def test_what_is_no_name_is_not_repeated() -> None:
+    reading = read_usage({"provider": CANARY, "api": CANARY, "model": CANARY, "usage": USAGE})
+    assert CANARY not in json.dumps(reading.to_dict())
+    assert reading.reason == "no dialect for provider unknown and API unknown; the leaves are kept"
+    assert len(reading.leaves) == 3
+
+
 def test_the_last_running_total_counts_and_nothing_is_summed() -> None:
     reading = read_usage({**GEMINI, "events": [chunk(1), chunk(2), chunk(3, thoughtsTokenCount=4, totalTokenCount=17)]})
     assert totals(reading) == (10, 7, 17)

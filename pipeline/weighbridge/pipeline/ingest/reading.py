@@ -12,6 +12,7 @@ from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
 from weighbridge.schemas.enumerations import Ended, Verdict
+from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
 from weighbridge.schemas.leaves import Leaf
 
@@ -187,7 +188,8 @@ def no_dialect(provider: str | None, api: str | None) -> str:
 
 
 def _named(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    """A name, or null: what does not look like one may be anything, and is not repeated."""
+    return value if isinstance(value, str) and NAME.fullmatch(value) else None
 
 
 def _estimate(solution: Solution, local: Mapping[str, object]) -> dict[str, int] | None:

@@ -17,7 +17,7 @@ from weighbridge.pipeline.lake import Lake, empty, shaped
 from weighbridge.schemas.enumerations import Verdict
 
 # A report is one answer's usage as one source tells it; its parts are the rows that share these.
-REPORT_KEY = ("attempt_lo", "attempt_hi", "source", "child", "report", "revision")
+REPORT_KEY = ("day", "attempt_lo", "attempt_hi", "source", "child", "report", "revision")
 _CARRIED = (
     "attempt_hi",
     "attempt_lo",
@@ -72,8 +72,9 @@ def _by_days(lake: Lake, days: Iterable[date]) -> Iterator[tuple[list[date], pl.
     """The reports that count, some days at a time: what one call of the solver costs does not show in that many."""
     taken: list[date] = []
     held: list[pl.DataFrame] = []
+    stored = lake.scan("usage_report", columns=_read_columns())
     for day in days:
-        reports = lake.scan("usage_report", first=day, last=day, columns=_read_columns()).collect()
+        reports = stored.filter(pl.col("day") == day).collect()
         taken.append(day)
         held.append(_last_revisions(reports))
         if sum(frame.height for frame in held) >= _CHUNK:
