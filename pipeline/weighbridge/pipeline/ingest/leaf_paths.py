@@ -13,7 +13,8 @@ DECLARED_PATHS: frozenset[str] = frozenset(
     f"usage.{name}" for name in ("input_total", "output_total", "total", *(cell.name for cell in CELLS))
 )
 _STEP = re.compile(r"([^\[\].]+)((?:\[[^\[\]]+\])*)")
-_LABEL = re.compile(r"\[([^\[\]#]+)(#[1-9]\d{0,3})?\]")
+_BRACKETED = re.compile(r"\[([^\[\]]+)\]")
+_LABEL = re.compile(r"([^#]+)(#[1-9][0-9]{0,3})?")
 _HASHED = re.compile(r"h_[0-9a-f]{8}")
 _NAMES = KEYS | BARE | {step for container in CONTAINERS for step in container.split(".")}
 _LABELS = frozenset(value for name in ("modality", "type", "ttl") for value in ENUMERATED[name])
@@ -36,4 +37,9 @@ def _is_step(step: str) -> bool:
     found = _STEP.fullmatch(step)
     if found is None or not (found[1] in _NAMES or _HASHED.fullmatch(found[1])):
         return False
-    return all(name in _LABELS or (name.isascii() and name.isdigit()) for name, _ in _LABEL.findall(found[2]))
+    return all(map(_is_label, _BRACKETED.findall(found[2])))
+
+
+def _is_label(text: str) -> bool:
+    found = _LABEL.fullmatch(text)
+    return found is not None and (found[1] in _LABELS or (found[1].isascii() and found[1].isdigit()))
