@@ -171,3 +171,9 @@ def test_an_unknown_number_inside_usage_is_noticed() -> None:
 
 def test_flags_are_words_in_alphabetical_order() -> None:
     assert flag_names(Flag.USAGE_MISSING | Flag.ERROR_AFTER_USAGE) == ("error_after_usage", "usage_missing")
+
+
+def test_every_flag_and_every_dialect_is_explained() -> None:
+    page = (ROOT / "docs" / "reading-usage.md").read_text(encoding="utf-8")
+    assert [flag for flag in flag_names(sum(Flag)) if f"`{flag}`" not in page] == []
+    assert [name for name in NAMES if f"`{name}`" not in page] == []
