@@ -321,6 +321,8 @@ def test_a_count_beyond_what_sums_can_hold_is_contradictory_and_kept_as_evidence
     reading = read_usage({**CHAT, "usage": {"prompt_tokens": 2**53 + 1, "completion_tokens": 1, "total_tokens": 9}})
     assert (reading.verdict, reading.flags) == (Verdict.CONTRADICTORY, ("count_too_large",))
     assert reading.reported_total == 9
+    below = read_usage({**CHAT, "usage": {**USAGE, "prompt_tokens": -(2**62)}})
+    assert below.flags == ("count_too_large", "negative_count")
 
 
 def test_our_own_vocabulary_is_read_by_name() -> None:

@@ -91,7 +91,7 @@ SPEAKERS: list[tuple[str | None, str | None]] = [
     ("xai", "chat"),
     (None, None),
 ]
-COUNTS = st.one_of(st.integers(0, 9), st.integers(-1, 40), st.sampled_from([2**53, 2**53 + 1, 2**62]))
+COUNTS = st.one_of(st.integers(0, 9), st.integers(-1, 40), st.sampled_from([2**53, 2**53 + 1, 2**62, -(2**62)]))
 
 
 def paths_of(dialect: Dialect | None) -> list[str]:
