@@ -62,6 +62,12 @@ def test_a_crash_tells_its_type_and_no_text(kind: type[Exception], capsys: pytes
     assert CANARY not in told
 
 
+def test_a_package_that_is_not_installed_is_no_crash(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(ModuleNotFoundError("No module named 'jinja2'", name="jinja2")) == USAGE
+    assert 'jinja2 is not installed; run `pip install "weighbridge[pipeline,report]"`' in capsys.readouterr().err
+    assert ended(ModuleNotFoundError("ours", name="weighbridge.pipeline.gone")) == CRASH
+
+
 def test_debugging_shows_the_places_of_a_crash_and_its_cause_but_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     def outer() -> None:
         try:

@@ -287,6 +287,17 @@ def test_what_cannot_be_read_goes_to_quarantine_and_exits_with_1(weighbridge: Ru
         assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
 
 
+def test_a_month_of_nothing_but_quarantine_is_reconciled_and_reported(weighbridge: Run, fresh: Path) -> None:
+    record = {"provider": "openai", "api_flavor": "chat", "response": {"usage": {"prompt_tokens": -1.5}}}
+    (fresh / "answers.jsonl").write_text(json.dumps(record) + "\n")
+    weighbridge("ingest", fresh / "answers.jsonl", "--day", "20260105", "--config", fresh)
+    told = weighbridge("reconcile", "--config", fresh, "--json")
+    assert (told.json["months"], told.json["attempts"]) == (["2026-01"], 0)
+    assert "quarantined_rows" in {item["code"] for item in told.json["findings"]}
+    (files,) = weighbridge("report", "--config", fresh, "--json").json
+    assert Path(files["html"]).is_file()
+
+
 @pytest.mark.parametrize("name", ["broken.jsonl", "broken.csv", "broken.parquet", "broken.segment"])
 def test_a_file_nobody_can_read_is_refused_and_nothing_is_written(weighbridge: Run, fresh: Path, name: str) -> None:
     path = fresh / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -144,4 +145,14 @@ def test_no_command_of_ours_installs_torch() -> None:
 
 
 def test_the_console_script_points_at_a_function() -> None:
-    assert PYPROJECT["project"]["scripts"] == {"weighbridge": "weighbridge.cli.main:run"}
+    module, _, name = PYPROJECT["project"]["scripts"]["weighbridge"].partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_where_only_the_base_is_installed_the_command_says_what_to_install() -> None:
+    """A module set to null in sys.modules is one that cannot be imported."""
+    code = "import sys; sys.modules['typer'] = None; from weighbridge.cli.__main__ import run; run()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("weighbridge: the command line needs the package typer")
+    assert 'pip install "weighbridge[pipeline,report]"' in done.stderr

@@ -53,6 +53,12 @@ def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
         hint = _HINTS.get(error.errno or 0, "check the path and the disk")
         complain(f"{error.strerror or type(error).__name__}{where}; {hint}")
         raise typer.Exit(USAGE) from None
+    except ModuleNotFoundError as error:
+        if (error.name or "weighbridge").startswith("weighbridge"):
+            crashed(error, debug=debug())
+            raise typer.Exit(CRASH) from None
+        complain(f'the package {error.name} is not installed; run `pip install "weighbridge[pipeline,report]"`')
+        raise typer.Exit(USAGE) from None
     except RuntimeError as error:
         if isinstance(error, (typer.Exit, typer.Abort)):
             raise

@@ -78,7 +78,7 @@ def application() -> typer.Typer:
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Leaves the process with an exit code."""
+    """Run the command line of this process, with the manners of a console script; leaves it with an exit code."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # they are for us, and the text of a library's warning may quote data
     execute(arguments)

@@ -25,26 +25,24 @@ def reconcile(
     Amounts are priced anew with the book first. Run again, it changes nothing. Exit 1 where a finding is open and at
     least a warning.
     """
-    from weighbridge.pipeline.run.night import all_months, days_of, set_prices, weigh
+    from weighbridge.pipeline.reconcile.reconcile import months_of
+    from weighbridge.pipeline.reconcile.reconcile import reconcile as weigh
+    from weighbridge.pipeline.run.night import days_of, set_prices
 
     home = home_of(ctx, config, log_level)
     lake = home.lake()
-    months = (month,) if month else all_months(lake)
+    months = (month,) if month else months_of(lake)
     set_prices(home, days_of(lake, months))
     _log.info("priced; reconciling %d months", len(months))
-    results = weigh(home, months)
-    statuses: Counter[str] = Counter()
-    for result in results.values():
-        statuses.update(result.statuses)
-    findings = [finding for result in results.values() for finding in result.findings]
-    counts = Counter((finding.period, str(finding.severity), finding.code) for finding in findings)
+    result = weigh(lake, month=month, key_id=home.key_id)
+    counts = Counter((finding.period, str(finding.severity), finding.code) for finding in result.findings)
     if as_json:
         write_json(
             {
-                "months": months,
-                "attempts": sum(result.attempts for result in results.values()),
-                "statuses": dict(sorted(statuses.items())),
-                "causes": sum(result.causes for result in results.values()),
+                "months": result.months,
+                "attempts": result.attempts,
+                "statuses": result.statuses,
+                "causes": result.causes,
                 "findings": [
                     {"period": period, "severity": severity, "code": code, "findings": count}
                     for (period, severity, code), count in sorted(counts.items())
@@ -52,7 +50,7 @@ def reconcile(
             }
         )
     else:
-        write_table(["attempts and directions", "rows"], sorted(statuses.items()))
+        write_table(["attempts and directions", "rows"], list(result.statuses.items()))
         write_line()
         write_table(
             ["period", "severity", "code", "findings"], [[*key, count] for key, count in sorted(counts.items())]

@@ -32,13 +32,14 @@ def report(
 
     Without a period, one report is written for each month the lake has. The same lake gives the same bytes.
     """
+    from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.report.report import write_report
-    from weighbridge.pipeline.run.night import all_months, is_simulated
+    from weighbridge.pipeline.run.night import is_simulated
     from weighbridge.schemas.errors import ConfigError
 
     home = home_of(ctx, config, log_level, {"timezone": timezone, "title": title})
     lake, settings = home.lake(), home.settings
-    periods = [month] if month or since or until else list(all_months(lake))
+    periods = [month] if month or since or until else list(months_of(lake))
     if not periods:
         raise ConfigError("the lake has no rows yet; take files in with `weighbridge ingest`, or name a --month")
     written = [
