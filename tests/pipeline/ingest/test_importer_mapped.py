@@ -476,6 +476,21 @@ def test_a_mapping_that_cannot_be_used_is_answered_with_what_can(
     assert lake.digests() == {}
 
 
+def test_a_file_of_which_nothing_could_be_read_is_read_again_with_another_mapping(
+    lake: Lake, mapped: Take, take: Take, tmp_path: Path
+) -> None:
+    content = "in,out,at\nx,1,1\ny,2,2\n"
+    assert mapped(content).files[0].rows_quarantined == 2
+    before = lake.digests()
+    assert mapped(content).files[0].rows_quarantined == 2
+    assert lake.digests() == before
+    (file,) = mapped(content, SIMPLE.replace('"in"', '"at"')).files
+    assert (file.rows_in, file.rows_out, file.rows_quarantined, file.skipped) == (2, 2, 0, False)
+    assert lake.rows("quarantine") == 0
+    assert lake.scan("segment").collect()["rows_out"].to_list() == [2]
+    assert mapped(content).files[0].skipped
+
+
 def test_a_column_that_is_there_twice_is_refused(mapped: Take) -> None:
     with pytest.raises(ConfigError, match=r"has twice \['in'\]"):
         mapped("in,in,out\n1,2,3\n")

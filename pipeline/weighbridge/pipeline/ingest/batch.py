@@ -230,6 +230,17 @@ class Batch:
         self.lake.append(table, rows.select(names), note={"files": str(len(self.files))})
 
 
+def forget(lake: Lake, digests: set[str]) -> None:
+    """Take the quarantine rows and the accounts of files that are about to be read again out of the lake."""
+    if not digests:
+        return
+    gone = pl.col("segment").is_in(sorted(digests))
+    days = lake.scan("quarantine").filter(gone).select("day").unique().collect()["day"].to_list()
+    kept = lake.scan("quarantine").filter(pl.col("day").is_in(days) & ~gone).collect()
+    lake.replace("quarantine", kept, days=days)
+    lake.replace("segment", lake.scan("segment").filter(~gone).collect(), days=None)
+
+
 def _days(outcome: pl.DataFrame) -> set[date]:
     stored = outcome.filter(pl.col("outcome").is_in([NEW, THERE]))
     return set(stored["day"].drop_nulls().unique())

@@ -6,6 +6,7 @@
     settle    what the lake has already is left out (`settle`)
     commit    one commit per table, then readings, then the account of each file in `segment`, last of all
 
+A file of which every record went to quarantine is read again when it is named again: another mapping may read it.
 A run that is cut off anywhere is made whole by running it again: a file that is not in `segment` is read again, and
 its rows that are in the lake already are found there. records = stored + quarantined + duplicates, for every file.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from weighbridge.pipeline.ingest.batch import Account, Batch
+from weighbridge.pipeline.ingest.batch import Account, Batch, forget
 from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
 from weighbridge.pipeline.ingest.importer import Source, Staged
 from weighbridge.pipeline.lake import Lake
@@ -105,7 +106,7 @@ def ingest(
 
 
 def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
-    present = set(lake.scan("segment", columns=["segment"]).collect()["segment"])
+    present, hopeless = _known(lake)
     results = {}
     fresh: list[Admitted] = []
     for file in admitted:
@@ -114,6 +115,7 @@ def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
         else:
             present.add(file.heading.digest)
             fresh.append(file)
+    forget(lake, hopeless & {file.heading.digest for file in fresh})
     # Recorded attempts first: what other files say about them then finds them.
     fresh.sort(key=lambda file: (not file.importer.recorded, file.place))
     days: set[date] = set()
@@ -124,6 +126,13 @@ def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
         days |= touched
         readings += read
     return IngestResult(tuple(results[file.place] for file in admitted), tuple(sorted(days)), readings)
+
+
+def _known(lake: Lake) -> tuple[set[str], set[str]]:
+    """The files that need not be read again, and those of which nothing could be read: another mapping may help."""
+    files = lake.scan("segment", columns=["segment", "rows_in", "rows_quarantined"]).collect()
+    none = (files["rows_in"] > 0) & (files["rows_in"] == files["rows_quarantined"])
+    return set(files.filter(~none)["segment"]), set(files.filter(none)["segment"])
 
 
 def _batches(files: Sequence[Admitted], lake: Lake, key: bytes) -> Iterator[Batch]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from weighbridge.schemas.enumerations import ForeignIdKind
-from weighbridge.schemas.identity import framed
+from weighbridge.schemas.identity import AttemptKey, framed, keyed_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +43,16 @@ def keyed_keys(
 
 def alias_keys(key: bytes, kind: ForeignIdKind, source: str, values: Iterable[str | None]) -> NDArray[np.int64]:
     """The alias hash of each identifier: of (kind, id), or of (kind, source, id) for a source's own numbers."""
-    prefix = [str(kind), source] if kind in OWN_KINDS else [str(kind)]
-    return keyed_keys(key, prefix, values)
+    return keyed_keys(key, _alias_of(kind, source), values)
+
+
+def alias_key(key: bytes, kind: ForeignIdKind, source: str, value: str) -> AttemptKey:
+    """The alias hash of one identifier."""
+    return keyed_key(key, *_alias_of(kind, source), value)
+
+
+def _alias_of(kind: ForeignIdKind, source: str) -> list[str]:
+    return [str(kind), source] if kind in OWN_KINDS else [str(kind)]
 
 
 def aliases(key: bytes, foreign: pl.DataFrame) -> pl.DataFrame:

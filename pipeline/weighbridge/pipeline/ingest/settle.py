@@ -122,7 +122,11 @@ def _contested(table: str, staged: pl.DataFrame, probe: list[str], present: pl.D
 
 def _compare(lake: Lake, table: str, rest: pl.DataFrame, present: pl.DataFrame, probe: list[str]) -> pl.DataFrame:
     """The contested staged rows with their outcome, report and revision."""
-    both = pl.concat([_stored(lake, table, present, probe), rest], how="diagonal_relaxed")
+    stored = _stored(lake, table, present, probe)
+    # Columns that neither side fills are left out: an attempt has dozens, and all of them would be compared.
+    held = [name for name in stored.columns if name in rest.columns or stored[name].null_count() < stored.height]
+    both = pl.concat([stored.select(held), rest], how="diagonal_relaxed")
+    del stored
     both = both.with_columns(pl.col("_file").fill_null(-1), _lake=pl.col("_row").is_null())
     both = _instances(table, _with_content(table, both))
     if "revision" not in polars_schema(table):

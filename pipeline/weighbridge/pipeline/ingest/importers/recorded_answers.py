@@ -22,7 +22,7 @@ import polars as pl
 from weighbridge.pipeline.ingest.answers import Call, calls, is_answer
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
 from weighbridge.pipeline.ingest.json_lines import Line, opened, read_lines
-from weighbridge.pipeline.ingest.keys import alias_keys
+from weighbridge.pipeline.ingest.keys import alias_key
 from weighbridge.pipeline.ingest.pseudonyms import tenant
 from weighbridge.pipeline.ingest.tabular import JSONL, kind_of
 from weighbridge.pipeline.lake import polars_schema
@@ -208,8 +208,7 @@ def _key(
     """The key of a call, and the alias hash of the id it was made from: the record's, else the answer's, else none."""
     for kind in (ForeignIdKind.RECORD_ID, ForeignIdKind.PROVIDER_RESPONSE_ID):
         if kind in call.ids:
-            alias = alias_keys(key, kind, SOURCE, [call.ids[kind]])[0]
-            return keyed_key(key, SOURCE, str(kind), call.ids[kind]), (int(alias[0]), int(alias[1]))
+            return keyed_key(key, SOURCE, str(kind), call.ids[kind]), alias_key(key, kind, SOURCE, call.ids[kind])
     content = json.dumps(record, sort_keys=True, default=str, separators=(",", ":")).encode("utf-8", "surrogatepass")
     seen = hashlib.sha256(content).digest()
     occurrence = alike[seen]
