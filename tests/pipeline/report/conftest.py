@@ -209,7 +209,14 @@ class World(Stand):
         )
 
     def tariff(
-        self, price_id: str, provider: str, model: str, token_class: str, per_million: str, currency: str
+        self,
+        price_id: str,
+        provider: str,
+        model: str,
+        token_class: str,
+        per_million: str,
+        currency: str,
+        modality: str = "text",
     ) -> None:
         """One price of the book."""
         self.put["price"].append(
@@ -220,7 +227,7 @@ class World(Stand):
                 "model": model,
                 "valid_from": None,
                 "token_class": token_class,
-                "modality": "text",
+                "modality": modality,
                 "per_million": Decimal(per_million),
                 "currency": currency,
                 "origin": "https://example.org/prices",
@@ -354,6 +361,7 @@ def _surroundings(world: World) -> None:
     world.file("d" * 64, "of-another-month.jsonl", (9, 9, 0, 0))
     world.tariff(PRICE_USD, "openai", GPT, "input_uncached", "0.4", "USD")
     world.tariff(PRICE_USD, "openai", GPT, "output_visible", "1.6", "USD")
+    world.tariff(PRICE_USD, "openai", GPT, "input_uncached", "10", "USD", modality="audio")
     world.tariff(PRICE_EUR, "google", "gemini", "input_uncached", "1.25", "EUR")
     world.tariff("3" * 32, "openai", "not-used", "input_uncached", "9", "USD")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from tests.pipeline.report.conftest import World
@@ -110,3 +111,12 @@ def test_what_the_answer_rests_on(world: World, march: Viewed) -> None:
         "Open findings name USD\u00a00.00062 charged too much.",
         "No invoice is imported: the bill stands for reported usage at the prices of its days.",
     ]
+
+
+def test_both_signs_of_one_currency_are_named_in_one_sentence(bare: World, march: Viewed) -> None:
+    bare.find("first_one", Severity.ERROR, {"provider": "a"}, amount=Decimal(2), currency="USD")
+    bare.find("second_one", Severity.ERROR, {"provider": "a"}, amount=Decimal("-0.5"), currency="USD")
+    bare.find("third_one", Severity.ERROR, {"provider": "a"}, amount=Decimal(0), currency="EUR")
+    details = [said(detail) for detail in answer(march(bare)).details]
+    assert details[0] == "Open findings name USD\u00a02.00 charged too much and USD\u00a00.50 charged too little."
+    assert not [detail for detail in details if "EUR" in detail]

@@ -200,6 +200,14 @@ def test_without_a_period_the_report_is_about_all_days_of_the_lake(world: World,
 def test_provenance_names_prices_in_use_and_digests_of_what_was_read(world: World, written: Written) -> None:
     files = written(world)
     assert {row["model"] for row in table(files, "prices_used")} == {GPT, "gemini"}
+    gemini, gpt = table(files, "price_rows")
+    assert (gpt["input_uncached"], gpt["output_visible"], gpt["reasoning"], gpt["other_modalities"]) == (
+        "0.4",
+        "1.6",
+        "",  # no price for it: unknown, which is not zero
+        "1",
+    )
+    assert (gemini["currency"], gemini["input_uncached"]) == ("EUR", "1.25")
     read = {row["table"]: row for row in table(files, "tables_read")}
     assert {name: int(row["rows"]) for name, row in read.items()} == {
         "attempt": 8,
@@ -210,7 +218,7 @@ def test_provenance_names_prices_in_use_and_digests_of_what_was_read(world: Worl
         "quarantine": 2,
         "gap": 1,
         "segment": 3,
-        "price": 3,
+        "price": 4,
         "finding": 7,
         "finding_status": 3,
     }

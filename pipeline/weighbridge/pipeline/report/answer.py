@@ -111,11 +111,10 @@ def _stake(view: View) -> tuple[Prose, ...]:
     said = []
     for name in sheet.cells("currency"):
         sides = [(sheet.figure(f"charged_{side}", currency=name), side.replace("_", " ")) for side in _SIDES]
-        parts = [
-            part for money, side in sides if money.value for part in (f" {name}\u00a0", money, f" charged {side},")
-        ]
+        named = [(*_pair(money), f" charged {side}", " and ") for money, side in sides if money.value]
+        parts = [part for each in named for part in each]
         if parts:
-            said.append(say("Open findings name", *parts[:-1], str(parts[-1]).rstrip(",") + "."))
+            said.append(say("Open findings name ", *parts[:-1], "."))
     return tuple(said)
 
 

@@ -92,7 +92,8 @@ _SIMULATED_PAPER = (
 
 
 def _section(room: Environment, section: Section, blocks: tuple[Block, ...], period: Period) -> dict[str, Any]:
-    shown_blocks = [{"what": type(block).__name__, "it": _prepared(block, period)} for block in blocks]
+    kept = [block for block in blocks if not isinstance(block, Sheet) or block.page]
+    shown_blocks = [{"what": type(block).__name__, "it": _prepared(block, period)} for block in kept]
     body = room.get_template(section.template).render(blocks=shown_blocks)
     return {"anchor": section.anchor, "title": section.title, "body": Markup(body)}  # noqa: S704 - autoescaped above
 

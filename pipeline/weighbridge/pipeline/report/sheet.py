@@ -87,6 +87,7 @@ class Sheet:
         empty: what is said where it has no rows.
         note: one sentence below it.
         shown: how many rows the page shows; the files hold all.
+        page: shown on the page; the files carry every sheet.
         dated: its numbers belong to days of the period, so period and zone stand in the caption.
     """
 
@@ -100,6 +101,7 @@ class Sheet:
     total: Row | None = None
     note: str = ""
     shown: int = 20
+    page: bool = True
     dated: bool = True
 
     def index(self, column: str) -> int:

@@ -6,12 +6,14 @@ from importlib import metadata
 
 import polars as pl
 
-from weighbridge.pipeline.report.facts import amounts
+from weighbridge.pipeline.report.facts import CLASSES, amounts
+from weighbridge.pipeline.report.query.classes import SHORT_WORDS
 from weighbridge.pipeline.report.query.findings import held
 from weighbridge.pipeline.report.query.quality import segments
 from weighbridge.pipeline.report.sheet import Column, Kind, Row, Sheet, rows_of
 from weighbridge.pipeline.report.view import View, collect
 from weighbridge.schemas import canonical
+from weighbridge.schemas.enumerations import Modality
 from weighbridge.schemas.tables import TABLES
 from weighbridge.schemas.version import SCHEMA_VERSION
 
@@ -39,6 +41,23 @@ PRICES = (
     Column("origin", "Read from"),
     Column("checked_on", "Checked on", Kind.DAY),
     Column("price_id", "Price row", Kind.CODE, short=8),
+)
+_OF_THE_ROW = ("model", "match", "provider", "currency", "valid_from", "valid_to", "origin", "checked_on")
+PRICE_ROWS = (
+    Column("model", "Model text"),
+    Column("match", "Match", page=False),
+    Column("provider", "Provider"),
+    Column("currency", "Currency"),
+    *(
+        Column(name, label, Kind.MONEY, currency_in="currency", page="unknown" not in name)
+        for name, label in zip(CLASSES, SHORT_WORDS, strict=True)
+    ),
+    Column("other_modalities", "Other prices", Kind.COUNT, sparse=True),
+    Column("valid_from", "From", Kind.DAY),
+    Column("valid_to", "Until before", Kind.DAY),
+    Column("origin", "Read from"),
+    Column("checked_on", "Checked on", Kind.DAY),
+    Column("price_id", "Price row", Kind.CODE, page=False),
 )
 
 
@@ -107,20 +126,48 @@ def prices_used_ids(view: View) -> pl.DataFrame:
     return collect(amounts(view, ("price_id",)).select("price_id").drop_nulls().unique())
 
 
-def prices_used(view: View) -> Sheet:
-    """Every price an amount of the period rests on, with its origin."""
+def used_prices(view: View) -> pl.DataFrame:
+    """The prices amounts of the period rest on: every class and modality of each price row that was used."""
     used = view.get(prices_used_ids).lazy()
     frame = collect(view.whole("price").join(used, on="price_id", how="semi"))
-    order = ["provider", "model", "price_id", "token_class", "modality"]
+    return frame.sort("provider", "model", "price_id", "token_class", "modality")
+
+
+def prices_used(view: View) -> Sheet:
+    """Every price an amount of the period rests on; in the files only, for the page shows `price_rows`."""
     return Sheet(
         name="prices_used",
-        title="Prices used",
+        title="Prices used, by class and modality",
         columns=PRICES,
-        rows=rows_of(frame.sort(order), PRICES),
+        rows=rows_of(view.get(used_prices), PRICES),
         unit="per million tokens",
         sources=("price", "priced_amount"),
         empty="No price was used.",
-        note="A first day that is not known is shown as unknown: the price is taken to hold until its last day.",
+        dated=False,
+        page=False,
+    )
+
+
+def price_rows(view: View) -> Sheet:
+    """One row per price row that was used: its prices for text by class, how long it holds, and its origin."""
+    frame = view.get(used_prices)
+    text = pl.col("modality") == str(Modality.TEXT)
+    prices = {name: pl.col("per_million").filter(text & (pl.col("token_class") == name)).first() for name in CLASSES}
+    wide = frame.group_by("price_id", maintain_order=True).agg(
+        *(pl.col(name).first() for name in _OF_THE_ROW),
+        (~text).sum().cast(pl.Int64).alias("other_modalities"),
+        **prices,
+    )
+    return Sheet(
+        name="price_rows",
+        title="Prices used",
+        columns=PRICE_ROWS,
+        rows=rows_of(wide, PRICE_ROWS),
+        unit="per million tokens of text",
+        sources=("price", "priced_amount"),
+        empty="No price was used.",
+        note="An unknown first day: the price is taken to hold from the beginning. Prices of audio, image and video "
+        "stand in the files.",
         shown=40,
         dated=False,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weighbridge.pipeline.report.query.provenance import about, prices_used, tables_read
+from weighbridge.pipeline.report.query.provenance import about, price_rows, prices_used, tables_read
 from weighbridge.pipeline.report.sheet import Block, Heading, Section, Words
 from weighbridge.pipeline.report.view import View
 from weighbridge.pipeline.report.words import DEFINITIONS
@@ -12,6 +12,7 @@ def blocks(view: View) -> tuple[Block, ...]:
     """Versions and period, prices, tables, definitions."""
     return (
         view.get(about),
+        view.get(price_rows),
         view.get(prices_used),
         view.get(tables_read),
         Heading("What the words mean"),
