@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.pipeline.report.conftest import FILE_A, QWEN, World
 
 from weighbridge.pipeline.report.query import quality
+from weighbridge.pipeline.report.query.checks import checks
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.lattice import REPORTED_CLASSES
 
@@ -70,7 +71,7 @@ def test_files_behind_the_month_and_a_record_that_is_not_accounted_for(world: Wo
 
 
 def test_the_report_checks_its_own_sums(world: World, march: Viewed) -> None:
-    sheet = quality.checks(march(world))
+    sheet = checks(march(world))
     outcome = dict(zip(sheet.cells("check"), sheet.cells("outcome"), strict=True))
     assert outcome.pop("records in = stored + quarantined + held already") == "differs"
     assert set(outcome.values()) == {"holds"}
@@ -80,7 +81,7 @@ def test_the_report_checks_its_own_sums(world: World, march: Viewed) -> None:
 def test_a_check_fails_where_tables_do_not_agree(world: World, march: Viewed) -> None:
     world.put["gap_cause"][0]["tokens"] += 1
     world.price(1, "2026-03-01", "0.5", report=1, amounts=dict.fromkeys(map(str, REPORTED_CLASSES), "0.1"))
-    sheet = quality.checks(march(world))
+    sheet = checks(march(world))
     failing = {name for name, end in zip(sheet.cells("check"), sheet.cells("outcome"), strict=True) if end == "differs"}
     assert failing == {
         "records in = stored + quarantined + held already",
@@ -92,7 +93,7 @@ def test_a_check_fails_where_tables_do_not_agree(world: World, march: Viewed) ->
 def test_a_check_that_has_one_side_only_is_not_possible(bare: World, march: Viewed) -> None:
     bare.file(FILE_A, "x.jsonl", (1, 1, 0, 0))
     bare.reading(1, "2026-03-01", 10, 5, input_uncached=10, output_visible=5)
-    sheet = quality.checks(march(bare))
+    sheet = checks(march(bare))
     row = sheet.row(check="input: reported by readings = reported in the reconciliation")
     assert row is not None
     assert row[1:] == (None, None, None, "not possible")

@@ -14,7 +14,6 @@ from weighbridge.pipeline.report.view import ATTEMPT, View, collect
 from weighbridge.schemas.enumerations import Direction
 
 MILLION = Decimal(1_000_000)
-MEASURES = ("reported", "billed", "observed", "computed", "delivered", "recounted")
 
 TOTALS = (
     Column("measure", "Measure", Kind.TEXT),

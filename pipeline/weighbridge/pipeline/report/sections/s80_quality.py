@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weighbridge.pipeline.report.query import quality
+from weighbridge.pipeline.report.query.checks import checks
 from weighbridge.pipeline.report.sheet import Block, Section
 from weighbridge.pipeline.report.view import View
 
@@ -17,7 +18,7 @@ def blocks(view: View) -> tuple[Block, ...]:
         view.get(quality.quarantine),
         view.get(quality.gap_records),
         view.get(quality.segments),
-        view.get(quality.checks),
+        view.get(checks),
     )
 
 
