@@ -1,0 +1,506 @@
+"""The recorder: one per process. It binds what stays the same, hands out attempts, and writes each with one store.
+
+    recorder = Recorder.start(spool, installation="gateway-1", key=key)
+    chat = recorder.bind(provider="openai", api="openai_chat", model_requested="gpt-4o", tenant="acme", task="chat")
+    attempt = chat.begin()
+    ...
+    attempt.finish(outcome, counts, usage=body["usage"])      # True: it survives a SIGKILL from here on
+
+The request path takes no lock, hashes nothing, writes no file and never raises. What it cannot keep is counted by
+reason and written as a gap record by the keeper, a thread that also makes pages writable ahead, adds their checksums,
+prepares the next file and reads the policy again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from weighbridge.capture import layout, policy
+from weighbridge.capture.binding import MISFIT, Attempt, Binding
+from weighbridge.capture.content import SUFFIX as CONTENT_SUFFIX
+from weighbridge.capture.content import Content, Run
+from weighbridge.capture.context import Context, Parameters
+from weighbridge.capture.dictionary import Dictionary, DictionaryFullError, Entry
+from weighbridge.capture.guard import raises
+from weighbridge.capture.guard import report as report_error
+from weighbridge.capture.journal import (
+    SEGMENT_BYTES,
+    FileJournal,
+    JournalHeader,
+    JournalUnavailableError,
+    MappedJournal,
+    NoJournal,
+    dictionary_slots,
+    new_path,
+    open_private,
+    reason_of,
+    spool_bytes,
+)
+from weighbridge.capture.keeper import Keeper
+from weighbridge.capture.keys import KeyProvider
+from weighbridge.capture.layout import SLOT, Kind
+from weighbridge.capture.losses import Losses
+from weighbridge.capture.plan import Plan, ShapeError, compile_plan
+from weighbridge.schemas import leaves
+from weighbridge.schemas.enumerations import GapReason
+from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.identity import NAME, AttemptKey, key_id
+from weighbridge.schemas.version import SCHEMA_VERSION
+
+Journal = MappedJournal | FileJournal | NoJournal
+MOST_PLANS: Final = 64
+_SIGN: Final = -(1 << 63)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The agent's bounds. Each is a hard one."""
+
+    spool_bytes: int = 4 << 30
+    buffer_bytes: int = 16 << 20
+    wait_s: float = 0.005
+    keeper_s: float = 1.0
+    journal_bytes: int = SEGMENT_BYTES
+    mapped: bool = True
+
+
+class Recorder:
+    """The capture agent of one process. Use `Recorder.start`."""
+
+    def __init__(
+        self,
+        spool: Path,
+        *,
+        installation: str,
+        key: bytes,
+        limits: Limits,
+        policy_file: Path | None,
+        keys: KeyProvider | None,
+        facts: Mapping[str, str | int | None],
+    ) -> None:
+        self.spool = spool
+        self.installation = installation
+        self.key = key
+        self.limits = limits
+        self.losses = Losses()
+        self.written_slow = 0
+        self.not_durable = 0
+        self._facts = dict(facts)
+        self._keys = keys
+        self._policy_file = policy_file
+        self._policy_seen = b""
+        self.policy = policy.Policy()
+        self._bindings: weakref.WeakSet[Binding] = weakref.WeakSet()
+        self._lock = threading.RLock()
+        self._closed = False
+        self.dictionary = Dictionary(self._write_entry)
+        self._reset()
+
+    def _reset(self) -> None:
+        """A process of its own: fresh random tail, fresh files, nothing inherited."""
+        self.pid = os.getpid()
+        self.tail = _SIGN | int.from_bytes(os.urandom(8), "big") >> 2
+        self.serial: Callable[[], int] = itertools.count(1).__next__
+        self._ordinal = itertools.count()
+        self.journal: Journal = NoJournal(GapReason.SHUTDOWN)
+        self.content = Content(self._keys, self.losses, buffer_bytes=self.limits.buffer_bytes)
+        self._content_handle: int | None = None
+        self._next: MappedJournal | None = None
+        self._old: list[Journal] = []
+
+    @classmethod
+    def start(
+        cls,
+        spool: Path | str,
+        *,
+        installation: str,
+        key: bytes,
+        limits: Limits | None = None,
+        policy_file: Path | str | None = None,
+        keys: KeyProvider | None = None,
+        role: str | None = None,
+        rank: int | None = None,
+    ) -> Recorder:
+        """Open the spool and start the keeper.
+
+        Args:
+            spool: a folder of the agent's own; made 0700 if it is not there.
+            installation: the name that becomes the `source` of its rows.
+            key: the installation's pseudonym key, 16 to 64 bytes.
+            keys: who gives the keys token ids are encrypted with; without one ids are counted as lost under `no_key`.
+            policy_file: see `policy`; without one every attempt is captured at level 1.
+            role, rank: place of this process in a model that runs in several.
+
+        Raises:
+            ConfigError: a name or key that cannot be used. A spool that cannot be written is no error: losses are
+                counted until it can.
+        """
+        if not NAME.fullmatch(installation):
+            raise ConfigError(f"installation {installation!r} must match {NAME.pattern}")
+        if not 16 <= len(key) <= 64:
+            raise ConfigError(f"the pseudonym key has {len(key)} bytes; 16 to 64 are allowed, 32 are usual")
+        recorder = cls(
+            Path(spool),
+            installation=installation,
+            key=key,
+            limits=limits or Limits(),
+            policy_file=None if policy_file is None else Path(policy_file),
+            keys=keys,
+            facts={"role": role, "rank": rank, "key_id": key_id(key), "schema_version": SCHEMA_VERSION},
+        )
+        recorder.read_policy()
+        recorder.open()
+        return recorder
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the first journal and start the keeper."""
+        with self._lock:
+            self.journal = self._new_journal()
+            self.keeper = Keeper(self)
+            self.keeper.start()
+        _living.add(self)
+
+    def _new_journal(self) -> Journal:
+        try:
+            self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if spool_bytes(self.spool) + self.limits.journal_bytes > self.limits.spool_bytes:
+                raise JournalUnavailableError(GapReason.QUOTA)
+            header = JournalHeader(self.installation, {**self._facts, "policy": self.policy.digest})
+            ordinal = next(self._ordinal)
+            path = new_path(self.spool, self.installation, ordinal)
+            journal: MappedJournal | FileJournal
+            if self.limits.mapped:
+                journal = MappedJournal(path, header, ordinal, self.limits.journal_bytes)
+            else:
+                journal = FileJournal(
+                    path, header, ordinal, wait_s=self.limits.wait_s, buffer_bytes=self.limits.buffer_bytes
+                )
+        except JournalUnavailableError as error:
+            return NoJournal(error.reason)
+        except OSError as error:
+            report_error(error, "spool")
+            return NoJournal(GapReason.READ_ONLY)
+        for entry, number, payload in self.dictionary.entries():
+            for slot in dictionary_slots(entry, number, payload):
+                journal.put(slot)
+        return journal
+
+    def prepare(self) -> None:
+        """Make the next file while the present one still has room (keeper only)."""
+        journal = self.journal
+        if isinstance(journal, NoJournal):
+            with self._lock:
+                if self.journal is journal:
+                    self.journal = self._new_journal()
+        elif isinstance(journal, MappedJournal) and self._next is None and journal.used() * 2 > journal.slots:
+            with self._lock, self.dictionary.lock:
+                made = self._new_journal()
+                if isinstance(made, MappedJournal):
+                    self._next = made
+
+    def _roll(self, full: Journal) -> None:
+        with self._lock, self.dictionary.lock:
+            if self.journal is not full:
+                return
+            self._old.append(full)
+            self.journal, self._next = self._next or self._new_journal(), None
+
+    def retire(self, *, wait: bool) -> None:
+        """Close the files that were rolled over and in which no store can be under way (keeper only)."""
+        with self._lock:
+            old, self._old = self._old, []
+        for journal in old:
+            if not wait and not journal.settled():
+                self._old.append(journal)
+                continue
+            journal.close(2, journal.used(), self.losses.total)
+
+    def _write_entry(self, entry: Entry, number: int, payload: bytes) -> None:
+        for slot in dictionary_slots(entry, number, payload):
+            self._put(slot)
+            if self._next is not None:
+                self._next.put(slot)
+
+    def _put(self, slot: bytes) -> bool:
+        """One finished slot into the present file. True when it is durable; raises JournalUnavailableError if lost."""
+        while True:
+            journal = self.journal
+            placed = journal.put(slot)
+            if placed is not None:
+                return placed
+            self._roll(journal)
+
+    # -- binding -------------------------------------------------------------------------------------------------------
+
+    def bind(
+        self,
+        context: Context,
+        *,
+        counts: Sequence[str] = (),
+        parameters: Parameters | None = None,
+        root: str = "usage",
+    ) -> Binding:
+        """Bind what stays the same for many attempts.
+
+        Args:
+            context: provenance, tenant, task, route and strategy; names become pseudonyms here, once.
+            counts: names (of `layout.COUNTS` and `layout.TIMES`) of the integers `finish` will get.
+            parameters: generation parameters that stay the same.
+            root: where the usage object stands in its answer, such as `usage` or `usageMetadata`.
+
+        Raises:
+            ConfigError: a name that is not allowed, or a count that does not exist.
+        """
+        unknown = [name for name in counts if name not in layout.COUNTS and name not in layout.TIMES]
+        if unknown:
+            raise ConfigError(f"unknown count {unknown[0]!r}; known are {', '.join((*layout.COUNTS, *layout.TIMES))}")
+        entry = context.entry(self.key)
+        number = self.dictionary.number(Entry.CONTEXT, entry)
+        values = -1 if parameters is None else self.dictionary.number(Entry.PARAMETERS, parameters.entry())
+        facts = (str(entry["tenant"]), str(entry["route"]), context.strategy_id)
+        binding = Binding(self, number, counts, facts, root, values, context.subject_bucket)
+        self._decide(binding)
+        self._bindings.add(binding)
+        return binding
+
+    def parameters(self, parameters: Parameters) -> int:
+        """The dictionary number of generation parameters that differ from call to call."""
+        return self.dictionary.number(Entry.PARAMETERS, parameters.entry())
+
+    def _decide(self, binding: Binding) -> None:
+        binding.decision = self.policy.decide(*binding.facts, policy.today())
+
+    def read_policy(self) -> None:
+        """Read the policy file if its content changed. A file that cannot be read leaves the policy as it is."""
+        if self._policy_file is None:
+            return
+        try:
+            raw = self._policy_file.read_bytes()
+            if raw != self._policy_seen:
+                self._policy_seen = raw
+                self.policy = policy.load_policy(self._policy_file, self.key)
+        except (OSError, ConfigError) as error:
+            report_error(error, "policy")
+        for binding in list(self._bindings):
+            self._decide(binding)
+
+    def scope_context(self, context: int, name: str) -> int:
+        """The dictionary number of a context with the name of a stage added."""
+        return self.dictionary.derive(context, {"scope": name})
+
+    def put_slot(self, slot: bytes) -> bool:
+        """Store a rendered slot; a loss is counted."""
+        try:
+            return self._put(slot)
+        except JournalUnavailableError as error:
+            self.losses.count(error.reason)
+            return False
+
+    # -- writing off the fast path -------------------------------------------------------------------------------------
+
+    def write_slow(
+        self,
+        attempt: Attempt,
+        outcome: int,
+        counts: Sequence[int],
+        usage: object,
+        ids_expected: int,
+        journal: Journal | None,
+        offset: int,
+    ) -> bool:
+        """Write what the fast path could not: an unknown shape, a null, a full file, the fallback. Never raises."""
+        try:
+            if os.getpid() != self.pid:
+                return False  # forked without a call of the fork hooks: this process has no journal
+            binding = attempt.binding
+            head = [
+                0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us,
+                attempt.parameters, outcome | attempt.level_bits | attempt.mark_bits, attempt.place, ids_expected,
+            ]  # fmt: skip
+            numbers = [-1 if value is None else int(value) for value in counts]
+            slot = self._render(binding, head, numbers, usage)
+            if isinstance(journal, MappedJournal):
+                journal.store(offset, slot)
+                durable = True
+            else:
+                durable = self._put(slot)
+            self.written_slow += 1
+            if not durable:
+                self.not_durable += 1
+        except JournalUnavailableError as error:
+            self.losses.count(error.reason)
+        except DictionaryFullError:
+            self.losses.count(GapReason.BUFFER_FULL)
+        except Exception as error:  # noqa: BLE001 - nothing may reach the host
+            return self.swallow(error, GapReason.SERIALISE)
+        else:
+            return durable
+        return False
+
+    def _render(self, binding: Binding, head: list[int], counts: Sequence[int], usage: object) -> bytes:
+        scratch = bytearray(SLOT)
+        for plan in list(binding.plans):
+            try:
+                self._store(plan, binding, head, counts, usage, scratch)
+            except MISFIT:
+                continue
+            binding.hot = (plan.store, binding.tag(plan))
+            return bytes(scratch)
+        try:
+            plan = self._learn(binding, usage)
+            self._store(plan, binding, head, counts, usage, scratch)
+        except ShapeError:
+            plan = self._learn(binding, None)
+            self._write_leaves(binding, head, usage)
+            self._store(plan, binding, head, counts, None, scratch)
+        return bytes(scratch)
+
+    def _store(
+        self, plan: Plan, binding: Binding, head: list[int], counts: Sequence[int], usage: object, scratch: bytearray
+    ) -> None:
+        head[0] = binding.tag(plan)
+        plan.store(scratch, 0, head, counts, usage, 1)
+
+    def _learn(self, binding: Binding, usage: object) -> Plan:
+        if len(binding.plans) >= MOST_PLANS:
+            binding.plans.pop(0)
+        with self.dictionary.lock:
+            trial = compile_plan(0, binding.counts, usage, self.key, binding.root)
+            number = self.dictionary.number(Entry.PLAN, trial.describe())
+            plan = compile_plan(number, binding.counts, usage, self.key, binding.root)
+        binding.plans.append(plan)
+        binding.hot = (plan.store, binding.tag(plan))
+        return plan
+
+    def _write_leaves(self, binding: Binding, head: Sequence[int], usage: object) -> None:
+        flat = leaves.flatten(usage, self.key, binding.root)
+        content = {
+            "attempt": AttemptKey(head[1], head[2]).to_hex(),
+            "context": binding.context,
+            "outcome": head[7],
+            "leaves": [list(leaf) for leaf in flat.leaves],
+            "refusals": [[refusal.path, str(refusal.reason)] for refusal in flat.refusals],
+            "dropped": flat.dropped_strings,
+            "integral": flat.integral_floats,
+        }
+        self.dictionary.once(Entry.LEAVES, content)
+
+    def swallow(self, error: Exception, reason: GapReason = GapReason.CALLBACK_ERROR) -> bool:
+        """Count an attempt lost through an error of our own. Always False."""
+        self.losses.count(reason)
+        report_error(error, "finish")
+        if raises():
+            raise error
+        return False
+
+    def finish_many(self, finished: Iterable[tuple[Attempt, int, Sequence[int], object]]) -> int:
+        """Finish the attempts that ended in one engine step; how many are durable."""
+        durable = 0
+        for attempt, outcome, counts, usage in finished:
+            durable += attempt.finish(outcome, counts, usage)
+        return durable
+
+    # -- content -------------------------------------------------------------------------------------------------------
+
+    def offer_ids(self, attempt: Attempt, runs: Sequence[Run]) -> int:
+        """Hand over the token ids of one attempt by reference (level 2 and up); how many ids will follow, -1 none."""
+        binding = attempt.binding
+        tenant, bucket = binding.facts[0], binding.subject_bucket or 0
+        told = [self.content.offer(tenant, bucket, run) for run in runs]
+        return -1 if not told or min(told) < 0 else sum(told)
+
+    def drain_content(self, *, all_: bool = False) -> None:
+        """Write the id blocks that are due (keeper and close only)."""
+        self.content.drain(self._append_content, all_=all_)
+
+    def _append_content(self, frame: bytes) -> None:
+        """Append one encrypted block to the content file of this process."""
+        try:
+            if spool_bytes(self.spool) + len(frame) > self.limits.spool_bytes:
+                raise JournalUnavailableError(GapReason.QUOTA)
+            if self._content_handle is None:
+                path = new_path(self.spool, self.installation, 0).with_suffix(CONTENT_SUFFIX)
+                self._content_handle = open_private(path)
+            at = 0
+            while at < len(frame):
+                at += os.write(self._content_handle, frame[at:])
+        except JournalUnavailableError as error:
+            self.losses.count(error.reason)
+        except OSError as error:
+            self.losses.count(reason_of(error))
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
+    def write_losses(self) -> None:
+        """Write what was lost as gap records; what cannot be written now waits (keeper and close only)."""
+        for reason, loss in self.losses.drain().items():
+            slot = bytearray(SLOT)
+            words = (Kind.GAP, list(GapReason).index(reason), loss.attempts, loss.tokens, loss.began_us, loss.ended_us)
+            for index, word in enumerate(words):
+                slot[index * 8 : index * 8 + 8] = int(word).to_bytes(8, "little", signed=True)
+            try:
+                self._put(bytes(slot))
+            except JournalUnavailableError:
+                self.losses.give_back(reason, loss)
+
+    def close(self) -> None:
+        """Write what waits, close the files. Later finishes are counted as lost through shutdown."""
+        with self._lock:
+            if self._closed or os.getpid() != self.pid:
+                return
+            self._closed = True
+        self.keeper.stop()
+        self.drain_content(all_=True)
+        if self._content_handle is not None:
+            os.fsync(self._content_handle)
+            os.close(self._content_handle)
+            self._content_handle = None
+        self.write_losses()
+        self.retire(wait=True)
+        with self._lock:
+            last, self.journal = self.journal, NoJournal(GapReason.SHUTDOWN)
+            spare, self._next = self._next, None
+        last.close(1, last.used(), self.losses.total)
+        if spare is not None:
+            spare.discard()
+        _living.discard(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: forget the parent's files and open fresh ones."""
+        for journal in (self.journal, self._next, *self._old):
+            if journal is not None:
+                journal.forget()
+        if self._content_handle is not None:
+            os.close(self._content_handle)
+        self._lock = threading.RLock()
+        self.losses = Losses()
+        self.dictionary.renew_lock()
+        self._reset()
+        self.open()
+
+
+_living: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for recorder in list(_living):
+        recorder.close()
+
+
+def _after_fork() -> None:
+    for recorder in list(_living):
+        recorder.after_fork()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,176 @@
+"""Scopes: a team's own pipeline around the model calls, as one request with stages.
+
+    with recorder_scopes.request(tenant="acme", task="support") as request:
+        with request.stage(Stage.RETRIEVAL, "vector_search") as stage:
+            ...
+            stage.tokens(input_tokens=120, output_tokens=900)
+
+The current scope travels in a `ContextVar`: asyncio tasks and `asyncio.to_thread` inherit it by themselves; a thread or
+pool of the team's own gets it by `carry(function)`. Model calls made inside a scope belong to its request.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import inspect
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from weighbridge.capture.context import Context
+from weighbridge.capture.dictionary import Entry
+from weighbridge.capture.guard import Guard
+from weighbridge.capture.layout import SLOT, Kind
+from weighbridge.schemas.enumerations import AttemptStatus, Stage
+from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.identity import NAME, AttemptKey, new_attempt_id
+
+if TYPE_CHECKING:
+    from weighbridge.capture.recorder import Recorder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_STAGES: Final = tuple(Stage)
+_STATUSES: Final = tuple(AttemptStatus)
+
+current: ContextVar[Scope | None] = ContextVar("weighbridge_scope", default=None)
+
+
+class Scope:
+    """One stage of one request, or the request itself (number 0)."""
+
+    __slots__ = (
+        "_context", "_ordinals", "_recorder", "_started_us", "input_tokens", "key", "number", "output_tokens", "parent",
+        "stage",
+    )  # fmt: skip
+
+    def __init__(
+        self, recorder: Recorder, key: AttemptKey, number: int, parent: int | None, stage: Stage, context: int,
+        ordinals: Iterator[int],
+    ) -> None:  # fmt: skip
+        self._recorder = recorder
+        self.key = key
+        self.number = number
+        self.parent = parent
+        self.stage = stage
+        self._context = context
+        self._ordinals = ordinals
+        self._started_us = time.time_ns() // 1000
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+
+    def tokens(self, *, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
+        """State what entered and left this stage, where its code knows."""
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+    @contextmanager
+    def inside(self, stage: Stage, name: str | None = None) -> Iterator[Scope]:
+        """A stage that runs inside this one. It may run in another task or thread, and beside its siblings."""
+        child = self._child(stage, name)
+        token = current.set(child)
+        status = AttemptStatus.SUCCEEDED
+        try:
+            yield child
+        except BaseException as error:
+            status = AttemptStatus.FAILED if isinstance(error, Exception) else AttemptStatus.ABORTED
+            raise
+        finally:
+            current.reset(token)
+            child.write(status)
+
+    def _child(self, stage: Stage, name: str | None) -> Scope:
+        context = self._context
+        if name is not None:
+            if not NAME.fullmatch(name):
+                raise ConfigError(f"a stage name must match {NAME.pattern}; it is written to disk in clear")
+            context = self._recorder.scope_context(self._context, name)
+        return Scope(self._recorder, self.key, next(self._ordinals), self.number, stage, context, self._ordinals)
+
+    def write(self, status: AttemptStatus) -> None:
+        """Write the scope's record; guarded, like everything that runs inside the host."""
+        with Guard("scope"):
+            slot = bytearray(SLOT)
+            words = (
+                Kind.SCOPE | self._context << 32,
+                self.key.hi,
+                self.key.lo,
+                self.number,
+                -1 if self.parent is None else self.parent,
+                self._started_us,
+                _STAGES.index(self.stage),
+                time.time_ns() // 1000 - self._started_us,
+                -1 if self.input_tokens is None else self.input_tokens,
+                -1 if self.output_tokens is None else self.output_tokens,
+                _STATUSES.index(status),
+            )
+            for index, word in enumerate(words):
+                slot[index * 8 : index * 8 + 8] = int(word).to_bytes(8, "little", signed=True)
+            self._recorder.put_slot(bytes(slot))
+
+
+@contextmanager
+def request(recorder: Recorder, context: Context, *, key: AttemptKey | None = None) -> Iterator[Scope]:
+    """A request: scope 0, around everything that is done for it."""
+    number = recorder.dictionary.number(Entry.CONTEXT, context.entry(recorder.key))
+    ordinals = itertools.count(1)
+    scope = Scope(recorder, key or new_attempt_id(), 0, None, Stage.REQUEST, number, ordinals)
+    token = current.set(scope)
+    status = AttemptStatus.SUCCEEDED
+    try:
+        yield scope
+    except BaseException as error:
+        status = AttemptStatus.FAILED if isinstance(error, Exception) else AttemptStatus.ABORTED
+        raise
+    finally:
+        current.reset(token)
+        scope.write(status)
+
+
+@contextmanager
+def stage(kind: Stage, name: str | None = None) -> Iterator[Scope | None]:
+    """A stage of the current request; outside of any request the body runs unrecorded and gets None."""
+    scope = current.get()
+    if scope is None:
+        yield None
+        return
+    with scope.inside(kind, name) as child:
+        yield child
+
+
+def staged(kind: Stage, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function, plain or `async`, each call of which is a stage of the current request."""
+
+    def wrap(function: Callable[P, R]) -> Callable[P, R]:
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with stage(kind, name):
+                    return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            with stage(kind, name):
+                return function(*args, **kwargs)
+
+        return call
+
+    return wrap
+
+
+def carry(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, bound to the scope of the caller, for a thread or pool that does not inherit it."""
+    context = contextvars.copy_context()
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return context.copy().run(function, *args, **kwargs)
+
+    return call
