@@ -122,10 +122,10 @@ def test_a_cut_file_a_missing_file_and_a_strange_file_are_named(tmp_path: Path) 
     with pytest.raises(ContractError, match=r"gap\.parquet differs from its manifest; nothing was read"):
         verify_segment(cut)
     (missing / "gap.parquet").unlink()
-    with pytest.raises(ContractError, match=r"names \['gap.parquet'\], the folder holds \[\]"):
+    with pytest.raises(ContractError, match=r"names gap\.parquet, the folder holds none;"):
         verify_segment(missing)
     (strange / "child.parquet").write_bytes(raw)
-    with pytest.raises(ContractError, match=r"the folder holds \['child.parquet', 'gap.parquet'\]"):
+    with pytest.raises(ContractError, match=r"the folder holds child\.parquet, gap\.parquet;"):
         verify_segment(strange)
 
 
@@ -153,6 +153,73 @@ def test_a_manifest_that_is_none_says_so(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / MANIFEST).write_bytes(raw)
     with pytest.raises(ContractError, match="is not a segment manifest"):
         read_manifest(tmp_path)
+
+
+CANARY = "a canary sings"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("writer", None),
+        ("writer", CANARY),
+        ("end", CANARY),
+        ("end", ["complete"]),
+        ("sequence_first", 2**70),
+        ("sequence_first", -1),
+        ("sequence_last", CANARY),
+        ("sequence_last", True),
+        ("key_id", 7),
+        ("labels", CANARY),
+        ("labels", {"note": 7}),
+        ("files", {"gap": CANARY}),
+        ("files[0]", CANARY),
+        ("files[0].table", CANARY),
+        ("files[0].table", ["gap"]),
+        ("files[0].rows", "2"),
+        ("files[0].rows", 2.0),
+        ("files[0].rows", True),
+        ("files[0].bytes", -1),
+        ("files[0].sha256", CANARY),
+        ("schema_version", CANARY),
+    ],
+)
+def test_a_field_of_a_manifest_that_is_not_what_it_has_to_be_is_named_without_its_value(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    path = sealed(tmp_path)
+    told = json.loads((path / MANIFEST).read_text())
+    place, _, inner = field.partition(".")
+    if inner:
+        told["files"][0][inner] = value
+    elif place == "files[0]":
+        told["files"][0] = value
+    else:
+        told[place] = value
+    (path / MANIFEST).write_text(json.dumps(told))
+    with pytest.raises(ContractError) as caught:
+        verify_segment(path)
+    assert field in str(caught.value)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_manifest_that_names_a_table_twice_or_another_number_of_rows_is_not_believed(tmp_path: Path) -> None:
+    path = sealed(tmp_path)
+    told = json.loads((path / MANIFEST).read_text())
+    (path / MANIFEST).write_text(json.dumps(told | {"files": told["files"] * 2}))
+    with pytest.raises(ContractError, match="names the table gap once more"):
+        verify_segment(path)
+    told["files"][0]["rows"] = 3
+    (path / MANIFEST).write_text(json.dumps(told))
+    with pytest.raises(ContractError, match=r"gap\.parquet has 2 rows, its manifest says 3; nothing was read"):
+        verify_segment(path)
+
+
+def test_a_file_of_any_name_is_counted_and_its_name_not_repeated_where_it_may_be_text(tmp_path: Path) -> None:
+    path = sealed(tmp_path)
+    (path / CANARY).write_bytes(b"")
+    with pytest.raises(ContractError, match=r"holds gap\.parquet and 1 of names that are not repeated here;"):
+        verify_segment(path)
 
 
 def test_a_later_schema_version_is_refused_with_the_advice_to_upgrade(tmp_path: Path) -> None:

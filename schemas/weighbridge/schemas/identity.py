@@ -13,6 +13,7 @@ import os
 import re
 import struct
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _PAIR = struct.Struct(">qq")
@@ -22,6 +23,18 @@ BUCKETS = 64
 IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{0,199}")
 # A name chosen by the user for a task, a route or an importer: no blanks, so no sentence fits in.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}")
+
+
+def shown(names: Iterable[str]) -> str:
+    """Names of fields or files of somebody else, for a message: those that are names, and how many are not.
+
+    The first row of a table without a header, or a key of a JSON object, may be any text.
+    """
+    told = list(names)
+    fit = sorted(name for name in told if NAME.fullmatch(name))
+    other = len(told) - len(fit)
+    listed = ", ".join(fit) or ("" if other else "none")
+    return listed if not other else f"{listed}{' and ' if fit else ''}{other} of names that are not repeated here"
 
 
 class AttemptKey(NamedTuple):

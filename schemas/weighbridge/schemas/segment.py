@@ -13,11 +13,9 @@ name, synced, and renamed: it is there whole or not at all. Capture and simulati
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,53 +23,12 @@ import pyarrow.parquet as pq
 
 from weighbridge.schemas.enumerations import Ended
 from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.identity import shown
+from weighbridge.schemas.manifest import Manifest, manifest_of
 from weighbridge.schemas.tables import TABLES
-from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 SUFFIX = ".segment"
 MANIFEST = "manifest.json"
-FORMAT = "weighbridge segment"
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a sealed segment says about itself.
-
-    Attributes:
-        writer: the installation that wrote it; the `source` of its rows.
-        sequence_first, sequence_last: its range of journal sequence numbers, null where it has none.
-        end: complete, or unknown where the journal was never closed.
-        files: table name -> (rows, bytes, SHA-256).
-        labels: short facts about the segment, such as simulated=true.
-        key_id: id of the pseudonym key its pseudonyms were made with.
-    """
-
-    writer: str
-    end: Ended
-    files: Mapping[str, tuple[int, int, str]]
-    sequence_first: int | None = None
-    sequence_last: int | None = None
-    labels: Mapping[str, str] | None = None
-    key_id: str | None = None
-    schema_version: int = SCHEMA_VERSION
-
-    def to_json(self) -> bytes:
-        """The bytes of the manifest file."""
-        content = {
-            "format": FORMAT,
-            "schema_version": self.schema_version,
-            "writer": self.writer,
-            "key_id": self.key_id,
-            "sequence_first": self.sequence_first,
-            "sequence_last": self.sequence_last,
-            "end": str(self.end),
-            "labels": dict(self.labels or {}),
-            "files": [
-                {"table": table, "rows": rows, "bytes": size, "sha256": digest}
-                for table, (rows, size, digest) in sorted(self.files.items())
-            ],
-        }
-        return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
 
 def sha256_file(path: Path) -> str:
@@ -141,7 +98,7 @@ def conform(name: str, data: pa.Table) -> pa.Table:
         raise ContractError(f"there is no table {name!r}; known are {', '.join(TABLES)}")
     unknown = [column for column in data.column_names if column not in table.names]
     if unknown:
-        raise ContractError(f"{name}: unknown columns {', '.join(unknown)}; leave them out or rename them")
+        raise ContractError(f"{name}: unknown columns {shown(unknown)}; leave them out or rename them")
     columns = []
     for column in table.columns:
         if column.name in data.column_names:
@@ -171,49 +128,46 @@ def read_manifest(segment: Path) -> tuple[Manifest, str]:
     path = segment / MANIFEST
     try:
         raw = path.read_bytes()
-        content = json.loads(raw)
-        if content.get("format") != FORMAT:
-            raise ValueError("not a segment manifest")
-        version = check_version(content.get("schema_version"), str(path))
-        files = {f["table"]: (int(f["rows"]), int(f["bytes"]), str(f["sha256"])) for f in content["files"]}
-        manifest = Manifest(
-            writer=content["writer"],
-            end=Ended(content["end"]),
-            files=files,
-            sequence_first=content["sequence_first"],
-            sequence_last=content["sequence_last"],
-            labels=content.get("labels") or {},
-            key_id=content.get("key_id"),
-            schema_version=version,
-        )
     except FileNotFoundError as error:
         raise ContractError(
             f"{segment} has no {MANIFEST}: it was never sealed, or is no segment. Seal it first, or name another path."
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ContractError(f"{path} is not a segment manifest ({error}); restore the file from its source") from error
-    return manifest, hashlib.sha256(raw).hexdigest()
+    return manifest_of(raw, str(path)), hashlib.sha256(raw).hexdigest()
 
 
 def verify_segment(segment: Path) -> tuple[Manifest, str]:
     """Check every file of a sealed segment against its manifest.
 
     Raises:
-        ContractError: names the file whose size or digest differs, is missing, or is not in the manifest.
+        ContractError: names the file whose size, digest or number of rows differs, or which is missing or not in the
+            manifest.
     """
     manifest, digest = read_manifest(segment)
     present = {path.name for path in segment.iterdir()} - {MANIFEST}
     expected = {f"{table}.parquet" for table in manifest.files}
     if present != expected:
         raise ContractError(
-            f"{segment}: its manifest names {sorted(expected)}, the folder holds {sorted(present)}; "
+            f"{segment}: its manifest names {shown(expected)}, the folder holds {shown(present)}; "
             "nothing was read. Copy the segment again from its source."
         )
-    for table, (_, size, sha256) in manifest.files.items():
+    for table, (rows, size, sha256) in manifest.files.items():
         path = segment / f"{table}.parquet"
         if path.stat().st_size != size or sha256_file(path) != sha256:
             raise ContractError(f"{path} differs from its manifest; nothing was read. Copy the segment again.")
+        held = _rows_of(path)
+        if held != rows:
+            raise ContractError(
+                f"{path} has {held} rows, its manifest says {rows}; nothing was read. Write the segment again."
+            )
     return manifest, digest
+
+
+def _rows_of(path: Path) -> int:
+    """How many rows a Parquet file says it has."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        raise ContractError(f"{path} is no Parquet file; write the segment again, nothing was read") from None
 
 
 def read_table(segment: Path, table: str) -> pa.Table:

@@ -17,7 +17,7 @@ def check_version(found: object, where: str) -> int:
     """The schema version `found` in the file `where`, or a `ContractError` that says what to do about it."""
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
         raise ContractError(
-            f"{where}: schema_version is {found!r}; a whole number from 1 to {SCHEMA_VERSION} is allowed. "
+            f"{where}: schema_version is {_shown(found)}; a whole number from 1 to {SCHEMA_VERSION} is allowed. "
             "Write the file again with a current agent, or import it with a mapping file."
         )
     if found > SCHEMA_VERSION:
@@ -26,3 +26,8 @@ def check_version(found: object, where: str) -> int:
             "Upgrade weighbridge on this host, then ingest the file again; it was not changed."
         )
     return found
+
+
+def _shown(found: object) -> str:
+    """A number as it stands; of anything else only that it is none, for it may be text of somebody."""
+    return str(found) if isinstance(found, int) and not isinstance(found, bool) else "no whole number"

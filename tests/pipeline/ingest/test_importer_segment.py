@@ -196,7 +196,7 @@ def test_our_own_conclusions_are_not_taken_from_outside(lake: Lake, take: Take, 
 def test_a_writer_must_be_a_name(lake: Lake, take: Take, segment: Segment, attempt: Row) -> None:
     path = segment("s", attempt=[attempt(1)])
     rewritten(path, writer="a long sentence")
-    with pytest.raises(ContractError, match="name a writer") as caught:
+    with pytest.raises(ContractError, match="writer must be a name") as caught:
         take([path], lake)
     assert "sentence" not in str(caught.value)
 
@@ -264,7 +264,7 @@ def test_a_missing_value_refuses_its_row(lake: Lake, take: Take, foreign: Segmen
     ("drop", "columns", "said"),
     [
         (("task",), {}, r"required columns that are missing \['task'\]"),
-        ((), {"prompt": pa.array(["a secret", "b"])}, r"unknown columns \['prompt'\]"),
+        ((), {"prompt": pa.array(["a secret", "b"])}, "unknown columns prompt;"),
         ((), {"output_computed": pa.array([0.5, 1.0])}, r"output_computed \(Float64\)"),
         ((), {"output_computed": pa.array(["a secret", "b"])}, r"output_computed \(String\)"),
     ],

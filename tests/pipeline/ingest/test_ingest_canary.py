@@ -241,6 +241,7 @@ def test_sealed_segments_column_by_column(
         ("a.jsonl", CANARY, {"importer": "recorded_answers"}),
         ("a.jsonl", json.dumps({CANARY: CANARY}), {}),
         ("a.csv", f'x,y\n1,"{CANARY}\n', {"importer": "azure_trace"}),
+        ("a.csv", f"{CANARY},1,2\n{CANARY},3,4\n", {"importer": "azure_trace"}),  # a table without a header
         ("a.parquet", CANARY, {"importer": "mapped"}),
     ],
 )

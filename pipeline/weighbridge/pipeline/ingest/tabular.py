@@ -19,6 +19,7 @@ from weighbridge.pipeline.ingest.figures import UNREADABLE
 from weighbridge.pipeline.ingest.json_lines import opened, read_lines
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import ConfigError, ContractError
+from weighbridge.schemas.identity import shown
 
 CSV, JSONL, PARQUET = "csv", "jsonl", "parquet"
 _BLOCK = 64 * 2**20  # the longest row of a CSV file, bytes
@@ -84,7 +85,7 @@ def check(path: Path, layout: Layout, wanted: Sequence[str]) -> None:
     if missing or twice:
         raise ConfigError(
             f"{path}: the mapping names columns the file does not have {missing} or has twice {twice}; "
-            f"its columns are {', '.join(found)}. Correct the mapping file."
+            f"its columns are {shown(found)}. Correct the mapping file."
         )
     if _kind(path) == CSV:
         _check_quotes(path, layout)

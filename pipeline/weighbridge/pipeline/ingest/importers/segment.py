@@ -10,7 +10,7 @@ from weighbridge.pipeline.ingest.fits import misfits
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
 from weighbridge.pipeline.lake import may_become, polars_schema
 from weighbridge.schemas.errors import ContractError
-from weighbridge.schemas.identity import NAME
+from weighbridge.schemas.identity import NAME, shown
 from weighbridge.schemas.segment import MANIFEST, SUFFIX, read_manifest, verify_segment
 from weighbridge.schemas.tables import TABLES
 
@@ -38,10 +38,10 @@ def _recognises(path: Path) -> bool:
 def _check(source: Source) -> Heading:
     manifest, digest = verify_segment(source.path)
     others = sorted(set(manifest.files) - set(TOLD))
-    if others or not NAME.fullmatch(manifest.writer):
+    if others:
         raise ContractError(
-            f"{source.path}: its manifest must name a writer without blanks and only the tables {', '.join(TOLD)}; "
-            f"beyond them it has {others}. Write the segment again; nothing was read."
+            f"{source.path}: its manifest may name the tables {', '.join(TOLD)}; beyond them it has {others}, which "
+            "are conclusions of the batch. Write the segment again without them; nothing was read."
         )
     for table in manifest.files:
         _check_columns(source.path, table)
@@ -57,18 +57,15 @@ def _check(source: Source) -> Heading:
 
 def _check_columns(segment: Path, table: str) -> None:
     path = _file(segment, table)
-    try:
-        found = pl.read_parquet_schema(path)
-    except pl.exceptions.PolarsError:
-        raise ContractError(f"{path} is no Parquet file; write the segment again, nothing was read") from None
+    found = pl.read_parquet_schema(path)
     wanted = polars_schema(table)
     unknown = [name for name in found if name not in wanted]
     missing = [c.name for c in TABLES[table].columns if not c.nullable and c.name not in found]
-    misfit = [f"{n} ({found[n]})" for n in found if n in wanted and not may_become(found[n], wanted[n])]
+    misfit = [f"{n} ({found[n].base_type()})" for n in found if n in wanted and not may_become(found[n], wanted[n])]
     if unknown or missing or misfit:
         raise ContractError(
-            f"{path}: unknown columns {unknown}, required columns that are missing {missing}, columns of another type "
-            f"{misfit}. Write the segment again with the columns of the vocabulary; nothing was read."
+            f"{path}: unknown columns {shown(unknown)}; required columns that are missing {missing}, columns of another "
+            f"type {misfit}. Write the segment again with the columns of the vocabulary; nothing was read."
         )
 
 
