@@ -18,6 +18,7 @@ from weighbridge.schemas.leaves import (
     MEASURE_KEYS,
     Flattened,
     Leaf,
+    Refusal,
     decimal_text,
     flatten,
     flatten_body,
@@ -99,9 +100,18 @@ def test_every_known_place_of_usage_is_found(body: dict[str, object], path: str,
     assert CANARY not in repr(found)
 
 
-@pytest.mark.parametrize("body", [{}, {"usage": None}, {"usage": {}}, {"usage": CANARY}, [], CANARY, 3, None])
+@pytest.mark.parametrize("body", [{}, {"usage": None}, {"usage": {}}, [], CANARY, 3, None])
 def test_an_answer_without_usage_has_no_leaves(body: object, key: bytes) -> None:
     assert flatten_body(body, key) == Flattened()
+
+
+@pytest.mark.parametrize("told", [CANARY, "", 3, 0, False, 1.5])
+@pytest.mark.parametrize("place", ["usage", "usageMetadata", "message.usage"])
+def test_usage_that_is_no_object_is_refused_and_not_taken_for_none(place: str, told: object, key: bytes) -> None:
+    body: object = told
+    for step in reversed(place.split(".")):
+        body = {step: body}
+    assert flatten_body(body, key) == Flattened(refusals=[Refusal(place, Reason.NOT_AN_OBJECT)])
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ CONTAINERS: tuple[str, ...] = (
     "promptTokensDetails",
     "results",
 )
+# Of them those that are usage and nothing else: what stands there and is no object is not "no usage".
+USAGE_NAMES: frozenset[str] = frozenset({"usage", "usageMetadata", "usage_metadata"})
 # Counts that stand bare at the root of an answer (Ollama, llama.cpp, Bedrock InvokeModel bodies, count_tokens answers).
 BARE: frozenset[str] = frozenset(
     {
@@ -188,15 +190,15 @@ def hashed_key(key: bytes, name: str) -> str:
 
 
 def locate(body: object) -> Iterator[tuple[str, object]]:
-    """Where the answer `body` (one JSON object, or one event of a stream) keeps usage: (path, object or number)."""
+    """Where the answer `body` (one JSON object, or one event of a stream) keeps usage: (path, what stands there)."""
     if not isinstance(body, Mapping):
         return
     for container in CONTAINERS:
         at: object = body
         for step in container.split("."):
             at = at.get(step) if isinstance(at, Mapping) else None
-        bare = container == "meta.cached_tokens" and at is not None
-        if bare or (isinstance(at, (Mapping, list)) and at):
+        bare = container == "meta.cached_tokens" or container.rsplit(".", 1)[-1] in USAGE_NAMES
+        if bool(at) if isinstance(at, (Mapping, list)) else bare and at is not None:
             yield container, at
     for name in sorted(BARE & body.keys()):
         if body[name] is not None and not isinstance(body[name], (Mapping, list)):
@@ -217,6 +219,8 @@ def flatten_body(body: object, key: bytes) -> Flattened:
             for index, item in enumerate(value if isinstance(value, list) else []):
                 if isinstance(item, Mapping) and item.get("tokenCount") is not None:
                     _walk(out, f"results[{index}].tokenCount", "tokenCount", item["tokenCount"], key, 1)
+        elif path.rsplit(".", 1)[-1] in USAGE_NAMES and not isinstance(value, (Mapping, list)):
+            out.refusals.append(Refusal(path, QuarantineReason.NOT_AN_OBJECT))
         else:
             _walk(out, path, path.rsplit(".", 1)[-1], value, key, 1)
     out.leaves.sort(key=lambda leaf: leaf.path)

@@ -299,6 +299,9 @@ def test_times_are_read_as_the_mapping_says(
         ("2026-03-29T02:30:00", "iso", "Europe/Berlin"),  # an hour that did not exist
         ("2026-10-25T02:30:00", "iso", "Europe/Berlin"),  # an hour that was there twice
         ("0001-01-01", "iso", "UTC"),
+        ("2026-01-15T10:00:00+99:00", "iso", "UTC"),  # no clock is that far from UTC
+        ("2026-01-15T10:00:00+02:75", "iso", "UTC"),
+        ("2026-01-15T10:00:00-18:30", "iso", "UTC"),
     ],
 )
 def test_a_time_that_cannot_be_read_refuses_its_row(lake: Lake, mapped: Take, text: str, form: str, zone: str) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from weighbridge.pipeline.ingest import json_lines
@@ -45,6 +46,9 @@ DAMAGE = [
     ("5,000 digits", raw('{"prompt_tokens": ' + "9" * 5_000 + "}"), "range", "usage.prompt_tokens"),
     ("text", raw('{"prompt_tokens": "12"}'), "type", "usage.prompt_tokens"),
     ("boolean", raw('{"prompt_tokens": true}'), "type", "usage.prompt_tokens"),
+    ("usage is a text", raw('"12 tokens"'), "not_an_object", "usage"),
+    ("usage is a number", raw("12"), "not_an_object", "usage"),
+    ("usage is a boolean", raw("false"), "not_an_object", "usage"),
     ("600 counts", raw(json.dumps({f"k{n}": n for n in range(600)})), "too_large", None),
 ]
 
@@ -82,6 +86,19 @@ def test_what_is_odd_but_readable_is_kept_as_it_stands(
     (report,) = lake.scan("usage_report").collect().rows(named=True)
     assert report["leaf_integers"] == [number]
     assert report["notes"] == notes
+
+
+@pytest.mark.parametrize(
+    "created", ["1e500000", "1E+999999999", "NaN", "-Infinity", "true", '"soon"', "[1]", "1768473000.5"]
+)
+def test_a_time_that_is_none_leaves_the_record_undated(
+    lake: Lake, take: Take, jsonl: Jsonl, answer: Answer, created: str
+) -> None:
+    line = raw('{"prompt_tokens": 5}').replace(b'"response":{', b'"response":{"created":' + created.encode() + b",")
+    (file,) = take([jsonl("a.jsonl", [line, answer(1)])], lake).files
+    assert (file.rows_in, file.rows_out) == (2, 2)
+    undated = lake.scan("attempt").filter(pl.col("segment_row") == 0).collect()
+    assert undated.select("undated", "arrived_at").row(0) == (True, None)
 
 
 def test_a_negative_count_reads_as_contradictory_not_as_an_error(lake: Lake, take: Take, jsonl: Jsonl) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TypeGuard
 
 from weighbridge.pipeline.ingest.dialects import spoken
 from weighbridge.pipeline.ingest.finish import attempt_status, finish_reason
@@ -175,11 +176,18 @@ def _created(answer: object) -> datetime | None:
         for place in (event, inner):
             for name in ("created", "created_at"):
                 value = place.get(name) if isinstance(place, Mapping) else None
-                if isinstance(value, Decimal) and value == value.to_integral_value():
-                    value = int(value)
-                if isinstance(value, int) and not isinstance(value, bool) and _FIRST <= value < _LAST:
-                    return datetime.fromtimestamp(value, UTC)
+                if _is_second(value):
+                    return datetime.fromtimestamp(int(value), UTC)
     return None
+
+
+def _is_second(value: object) -> TypeGuard[int | Decimal]:
+    """Whether a value is a whole second a call can be of. The range comes first: 1E+999999999 cannot be written out."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return False
+    if isinstance(value, Decimal) and not value.is_finite():
+        return False
+    return _FIRST <= value < _LAST and value == int(value)
 
 
 def _usage_expected(

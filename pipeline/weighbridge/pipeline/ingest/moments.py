@@ -14,7 +14,8 @@ ISO = "iso"
 FIRST, LAST = 946_684_800_000_000, 4_102_444_800_000_000  # 2000-01-01 to 2100-01-01, microseconds
 _ISO = (
     r"^(?P<date>\d{4}-\d{2}-\d{2})(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,](?P<fraction>\d{1,12}))?)?"
-    r"\s*(?P<zone>[zZ]|[+-]\d{2}:?\d{2})?$"
+    # No clock is further from UTC than 18 hours: a larger offset is damage, and the day it gives would be wrong.
+    r"\s*(?P<zone>[zZ]|[+-](?:(?:0\d|1[0-7]):?[0-5]\d|18:?00))?$"
 )
 
 
