@@ -29,7 +29,7 @@ from weighbridge.capture.content import SUFFIX as CONTENT_SUFFIX
 from weighbridge.capture.content import Content, Run
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.dictionary import Dictionary, DictionaryFullError, Entry
-from weighbridge.capture.guard import raises
+from weighbridge.capture.guard import Guard, raises
 from weighbridge.capture.guard import report as report_error
 from weighbridge.capture.journal import (
     SEGMENT_BYTES,
@@ -50,7 +50,7 @@ from weighbridge.capture.layout import SLOT, Kind
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.plan import Plan, ShapeError, compile_plan
 from weighbridge.schemas import leaves
-from weighbridge.schemas.enumerations import GapReason
+from weighbridge.schemas.enumerations import ChildKind, GapReason
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, AttemptKey, key_id
 from weighbridge.schemas.version import SCHEMA_VERSION
@@ -58,6 +58,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION
 Journal = MappedJournal | FileJournal | NoJournal
 MOST_PLANS: Final = 64
 _SIGN: Final = -(1 << 63)
+_KINDS: Final = {kind: code for code, kind in enumerate(ChildKind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +348,43 @@ class Recorder:
             return durable
         return False
 
-    def _render(self, binding: Binding, head: list[int], counts: Sequence[int], usage: object) -> bytes:
+    def put_usage(self, binding: Binding, attempt: Attempt, outcome: int, usage: object, part: int) -> bool:
+        """Store a further part of an answer's usage, after the one that stands in the attempt itself. Never raises.
+
+        Args:
+            binding: one without counts, whose root says where this part's usage stood in its event.
+            outcome: as in `Attempt.finish`; its part kind is that of this part.
+            part: 1 for the first further part, then 2, 3, ...
+        """
+        try:
+            if os.getpid() != self.pid:
+                return False
+            word = outcome | attempt.level_bits | attempt.mark_bits
+            head = [0, attempt.hi, attempt.lo, 0, 0, attempt.arrived_us, -1, word, part, -1]
+            slot = bytearray(self._render(binding, head, (), usage, part))
+            slot[0] = Kind.USAGE
+            return self.put_slot(bytes(slot))
+        except Exception as error:  # noqa: BLE001 - nothing may reach the host
+            return self.swallow(error, GapReason.SERIALISE)
+
+    def put_foreign_id(self, attempt: Attempt, kind: ForeignIdKind, value: str) -> None:
+        """Store an identifier another system gave to this attempt. What does not look like one is dropped."""
+        with Guard("foreign_id"):
+            if os.getpid() == self.pid and IDENTIFIER.fullmatch(value):
+                content = {
+                    "attempt": attempt.key.to_hex(),
+                    "kind": str(kind),
+                    "value": value,
+                    "us": attempt.arrived_us,
+                }
+                try:
+                    self.dictionary.once(Entry.FOREIGN_ID, content)
+                except JournalUnavailableError as error:
+                    self.losses.count(error.reason, attempts=0)
+
+    def _render(
+        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int = 0
+    ) -> bytes:
         scratch = bytearray(SLOT)
         for plan in list(binding.plans):
             try:
@@ -361,7 +398,7 @@ class Recorder:
             self._store(plan, binding, head, counts, usage, scratch)
         except ShapeError:
             plan = self._learn(binding, None)
-            self._write_leaves(binding, head, usage)
+            self._write_leaves(binding, head, usage, part)
             self._store(plan, binding, head, counts, None, scratch)
         return bytes(scratch)
 
@@ -382,12 +419,13 @@ class Recorder:
         binding.hot = (plan.store, binding.tag(plan))
         return plan
 
-    def _write_leaves(self, binding: Binding, head: Sequence[int], usage: object) -> None:
+    def _write_leaves(self, binding: Binding, head: Sequence[int], usage: object, part: int) -> None:
         flat = leaves.flatten(usage, self.key, binding.root)
         content = {
             "attempt": AttemptKey(head[1], head[2]).to_hex(),
             "context": binding.context,
             "outcome": head[7],
+            "part": part,
             "leaves": [list(leaf) for leaf in flat.leaves],
             "refusals": [[refusal.path, str(refusal.reason)] for refusal in flat.refusals],
             "dropped": flat.dropped_strings,
@@ -402,6 +440,35 @@ class Recorder:
         if raises():
             raise error
         return False
+
+    def finish_child(
+        self, attempt: Attempt, child: int, kind: ChildKind, outcome: int, counts: Sequence[int] = ()
+    ) -> bool:
+        """Write a child of `attempt` (a choice, beam, iteration or prompt); call it before the attempt is finished.
+
+        Args:
+            child: its number, from 1.
+            outcome: see `layout.outcome_word`.
+            counts: the integers the attempt's binding names, in its order, -1 where unknown.
+
+        Returns:
+            True when the record survives a SIGKILL from here on. Never raises.
+        """
+        try:
+            head = [
+                0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us,
+                attempt.parameters, outcome | attempt.level_bits, child | _KINDS[kind] << 16, -1,
+            ]  # fmt: skip
+            slot = self._render(attempt.binding, head, counts, None)
+            return self._put(bytes((Kind.CHILD,)) + slot[1:])
+        except JournalUnavailableError as error:
+            self.losses.count(error.reason, attempts=0)
+            return False
+        except DictionaryFullError:
+            self.losses.count(GapReason.BUFFER_FULL, attempts=0)
+            return False
+        except Exception as error:  # noqa: BLE001 - nothing may reach the host
+            return self.swallow(error, GapReason.SERIALISE)
 
     def finish_many(self, finished: Iterable[tuple[Attempt, int, Sequence[int], object]]) -> int:
         """Finish the attempts that ended in one engine step; how many are durable."""

@@ -1,0 +1,1 @@
+"""Adapters: each module watches one framework and declares one `ADAPTER`."""
