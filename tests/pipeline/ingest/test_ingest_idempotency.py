@@ -157,6 +157,7 @@ def test_the_parts_of_a_stream_stand_and_fall_together(lake: Lake, take: Take, s
 
 def corpus(jsonl: Jsonl, answer: Row, segment: Segment, attempt: Row, report: Row) -> list[Path]:
     """Files that overlap, repeat, revise, refuse and refer to one another."""
+    dense = {"strategy_id": "0" * 32, "name": "dense", "family": "dense", "token_events": False, "parameters": "{}"}
     meets = {"kind": "provider_response_id", "value": "chatcmpl-2", "day": date(2026, 1, 15), "source": "agent-1"}
     return [
         segment(
@@ -165,8 +166,15 @@ def corpus(jsonl: Jsonl, answer: Row, segment: Segment, attempt: Row, report: Ro
             usage_report=[report(1), report(1), report(2, 20)],
             foreign_id=[{"attempt_hi": 1002, "attempt_lo": -5002, **meets}],
             gap=[{"day": date(2026, 1, 15), "source": "agent-1", "reason": "quota", "attempts": 3}],
+            strategy=[dense],
         ),
-        segment("two", attempt=[attempt(2), attempt(3, task="other")], usage_report=[report(2, 21)]),
+        # The second description of its file is a duplicate, and one that contradicts the first is refused.
+        segment(
+            "two",
+            strategy=[dense, dense, dense | {"family": "other"}],
+            attempt=[attempt(2), attempt(3, task="other")],
+            usage_report=[report(2, 21)],
+        ),
         jsonl("three.jsonl", [answer(1), answer(2), answer(1), b"torn", answer(4, id=None, response={})]),
         jsonl("four.jsonl", [answer(2), answer(3, status=500), {"provider": "x"}]),
     ]
@@ -182,9 +190,9 @@ def whole(tmp_path: Path, take: Take, files: list[Path]) -> Mapping[str, str]:
     """The digests of a lake that took all files in one undisturbed call."""
     lake = Lake.create(tmp_path / "undisturbed")
     result = take(files, lake)
-    assert figures(result) == [(7, 7, 0, 0), (3, 2, 0, 1), (5, 4, 1, 0), (3, 1, 1, 1)]
+    assert figures(result) == [(8, 8, 0, 0), (6, 3, 1, 2), (5, 4, 1, 0), (3, 1, 1, 1)]
     assert set(lake.digests()) == {
-        *("attempt", "usage_report", "reading", "alias", "foreign_id", "gap", "quarantine", "segment"),
+        *("attempt", "usage_report", "reading", "alias", "foreign_id", "strategy", "gap", "quarantine", "segment"),
     }
     return lake.digests()
 
@@ -236,7 +244,7 @@ class CutLake(Lake):
         self.commits -= 1
 
 
-@pytest.mark.parametrize("commits", range(9))
+@pytest.mark.parametrize("commits", range(10))
 def test_a_run_cut_off_between_commits_is_made_whole_by_the_next(
     tmp_path: Path, take: Take, files: list[Path], whole: Mapping[str, str], commits: int
 ) -> None:
@@ -248,15 +256,15 @@ def test_a_run_cut_off_between_commits_is_made_whole_by_the_next(
         finished = True
     except Cut:
         finished = False
-    # Aliases, ids, attempts, reports, gaps, quarantine, readings and the account of the files: eight commits.
-    assert finished == (commits >= 8)
+    # Aliases, ids, strategies, attempts, reports, gaps, quarantine, readings, the account of the files: nine commits.
+    assert finished == (commits >= 9)
     assert figures(take(files, lake)) == (
-        [(0, 0, 0, 0)] * 4 if finished else [(7, 7, 0, 0), (3, 2, 0, 1), (5, 4, 1, 0), (3, 1, 1, 1)]
+        [(0, 0, 0, 0)] * 4 if finished else [(8, 8, 0, 0), (6, 3, 1, 2), (5, 4, 1, 0), (3, 1, 1, 1)]
     )
     assert lake.digests() == whole
 
 
-@pytest.mark.parametrize("commits", range(0, 8, 2))
+@pytest.mark.parametrize("commits", range(0, 9, 2))
 def test_a_run_cut_off_and_finished_file_by_file_is_whole_too(
     tmp_path: Path, take: Take, files: list[Path], whole: Mapping[str, str], commits: int
 ) -> None:

@@ -186,22 +186,28 @@ def _instances(table: str, both: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_of_key(table: str, both: pl.DataFrame) -> pl.DataFrame:
+    """Outcome of each staged row of a table without revisions: the first one of a key stands.
+
+    A table that does not remember files (`strategy`: a description that many files bring) cannot tell a run that was
+    cut off from another file's row. There a row that says what stands is *there* once for each file, so that the
+    account of a file depends neither on interruptions nor on what was read before.
+    """
     identity = _identity(table)
     first = pl.col("_content").first().over(identity)
     again = pl.col("_instance") != pl.col("_instance").first().over(identity)
     in_lake = pl.col("_lake").first().over(identity)
-    same_file = (
-        pl.col("segment").eq_missing(pl.col("segment").first().over(identity))
-        if "segment" in both.columns
-        else pl.lit(value=False)
-    )
     first_staged = pl.col("_row") == pl.col("_row").min().over(identity)
+    same = pl.col("_content") == first
+    if "segment" in polars_schema(table):
+        there = in_lake & first_staged & pl.col("segment").eq_missing(pl.col("segment").first().over(identity))
+    else:
+        there = same & (pl.col("_row") == pl.col("_row").min().over(*identity, "_file"))
     outcome = (
         pl.when(~again)
         .then(pl.lit(NEW))
-        .when(in_lake & same_file & first_staged)
+        .when(there)
         .then(pl.lit(THERE))
-        .when(pl.col("_content") == first)
+        .when(same)
         .then(pl.lit(DUPLICATE))
         .otherwise(pl.lit(CONFLICT))
     )

@@ -64,8 +64,8 @@ def _check_columns(segment: Path, table: str) -> None:
     misfit = [f"{n} ({found[n].base_type()})" for n in found if n in wanted and not may_become(found[n], wanted[n])]
     if unknown or missing or misfit:
         raise ContractError(
-            f"{path}: unknown columns {shown(unknown)}; required columns that are missing {missing}, columns of another "
-            f"type {misfit}. Write the segment again with the columns of the vocabulary; nothing was read."
+            f"{path}: unknown columns {shown(unknown)}; required columns that are missing {missing}; columns "
+            f"of another type {misfit}. Write the segment again with the columns of the vocabulary; nothing was read."
         )
 
 
