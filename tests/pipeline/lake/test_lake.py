@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import signal
 import subprocess
@@ -459,6 +460,24 @@ def test_no_space_left_is_transient(lake: Lake, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(LakeFullError) as caught:
         lake.append("gap", gaps((MAY_1, "a", 1)))
     assert isinstance(caught.value, Transient)
+
+
+def test_a_full_disk_is_told_where_the_writer_lost_the_number_of_the_error(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Polars says when a disk is full within the last bytes of a Parquet file; the disk itself is asked then."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: File out of specification: Invalid thrift: transport error")
+
+    free = os.statvfs(lake.root)
+    monkeypatch.setattr(lake_module, "write_file", fail)
+    with pytest.raises(LakeError, match="ComputeError while writing gap"):
+        lake.append("gap", gaps((MAY_1, "a", 1)))
+    full = os.statvfs_result((*tuple(free)[:4], 3, *tuple(free)[5:10]))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    with pytest.raises(LakeFullError, match="Make room, then run it again"):
+        lake.append("gap", gaps((MAY_1, "a", 1)))
 
 
 STRANGER = """

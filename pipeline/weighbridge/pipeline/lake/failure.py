@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from weighbridge.schemas.errors import LakeBusyError, LakeError, Transient
 
 _OS_ERROR = re.compile(r"os error (\d+)")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Less than this, in bytes, is no room for any file of a table.
+_NO_ROOM = 2**20
 _REFUSED = {errno.EACCES, errno.EROFS, errno.EPERM}
 
 
@@ -35,7 +38,7 @@ def told(action: str, where: str) -> Iterator[None]:
 
 
 def _spoken(error: BaseException, action: str, where: str) -> LakeError:
-    found = _code(error)
+    found = _code(error) or (errno.ENOSPC if _no_room(where) else None)
     if found in _FULL:
         return LakeFullError(
             f"{where}: the disk is full or a file size limit was reached while {action}; nothing of this call was "
@@ -57,3 +60,15 @@ def _code(error: BaseException) -> int | None:
         return error.errno
     named = _OS_ERROR.search(str(error))
     return int(named.group(1)) if named else None
+
+
+def _no_room(where: str) -> bool:
+    """Whether the lake's own disk is full. Polars' writer may lose the number of the error, so the disk is asked."""
+    path = where.removeprefix("file://")
+    if "://" in path:
+        return False
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _NO_ROOM
