@@ -94,6 +94,7 @@ def priced(price: str) -> str:
         (priced("input = 2"), "row 1 (m): price 'input' is a int; a price is a decimal in quotes"),
         (priced('input = "0.0000000000001"'), "price 'input' is no plain decimal"),
         (priced('input = "-1"'), "price 'input' is no plain decimal"),
+        (priced('input = "٢"'), "price 'input' is no plain decimal"),
         (priced('input = "1e3"'), "price 'input' is no plain decimal"),
         (priced('input = "NaN"'), "price 'input' is no plain decimal"),
         (priced('input = "100000"'), "price 'input' is not below 100000"),

@@ -20,7 +20,7 @@ PriceKey = tuple[TokenClass, Modality]
 # below this limit no count below 2**63 leaves the 20 digits before the point.
 PLACES = 12
 HIGHEST = Decimal(100_000)
-_DECIMAL = re.compile(rf"\d{{1,6}}(\.\d{{1,{PLACES}}})?")
+_DECIMAL = re.compile(rf"[0-9]{{1,6}}(\.[0-9]{{1,{PLACES}}})?")
 
 _PLAIN: dict[str, tuple[PriceKey, ...]] = {
     "input": ((TokenClass.INPUT_UNCACHED, Modality.TEXT),),
