@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weighbridge.capture.layout import Kind
 from weighbridge.capture.plan import Plan, ShapeError
 from weighbridge.capture.policy import Decision, sample_hash
+from weighbridge.capture.scope import current
 from weighbridge.schemas.identity import AttemptKey
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Binding:
         number: int = 1,
         level: int | None = None,
     ) -> Attempt:
-        """Start an attempt. Without a `key` it gets a fresh UUIDv7."""
+        """Start an attempt; without a `key` it gets a fresh UUIDv7, without a `request` that of the scope around it."""
         recorder = self.recorder
         now = time.time_ns()
         if key is None:
@@ -71,6 +72,8 @@ class Binding:
         else:
             hi, lo = key
         attempt = Attempt(self, hi, lo, now // 1000)
+        if request is None and (around := current.get()) is not None:
+            request, scope = around.key, around.number
         if request is not None:
             attempt.request_hi, attempt.request_lo = request
         attempt.place = scope | number << 32

@@ -21,6 +21,7 @@ class Entry(IntEnum):
     PARAMETERS = 2
     PLAN = 3
     LEAVES = 4  # leaves of one report that no plan can store
+    FOREIGN_ID = 5  # an identifier another system gave to one attempt
 
 
 class DictionaryFullError(Exception):

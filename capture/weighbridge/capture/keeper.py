@@ -57,6 +57,7 @@ def keep(recorder: Recorder) -> None:
         recorder.retire(wait=False)
     with Guard("keeper.losses"):
         recorder.write_losses()
+    recorder.do_chores()
     with Guard("keeper.content"):
         recorder.drain_content()
     with Guard("keeper.policy"):

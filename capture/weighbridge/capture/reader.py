@@ -34,7 +34,7 @@ class Contents:
         wall_ns, monotonic_ns: clocks when it was made, which show a clock that jumped.
         end: complete (closed in order, or continued in the next file) or unknown.
         slots: (ordinal of the slot, its integers) of attempts, children, recounts, scopes, usage and gap records.
-        dictionary: number -> (entry, content); one-off leaves stand in `leaves`.
+        dictionary: number -> (entry, content); one-off entries stand in `leaves` and `foreign_ids`.
         damaged: slots refused because a checksum did not fit.
         unfinished: slots that were taken and never committed.
         unchecked: slots accepted on their commit word alone.
@@ -51,6 +51,7 @@ class Contents:
     slots: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     dictionary: dict[int, tuple[Entry, dict[str, Any]]] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+    foreign_ids: list[dict[str, Any]] = field(default_factory=list)
     damaged: int = 0
     unfinished: int = 0
     unchecked: int = 0
@@ -156,6 +157,8 @@ def _take(contents: Contents, number: int, slot: bytes, parts: dict[tuple[int, i
         contents.damaged += 1
     elif entry == Entry.LEAVES:
         contents.leaves.append(json.loads(payload))
+    elif entry == Entry.FOREIGN_ID:
+        contents.foreign_ids.append(json.loads(payload))
     else:
         contents.dictionary[name] = (Entry(entry), json.loads(payload))
 

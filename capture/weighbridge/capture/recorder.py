@@ -50,9 +50,9 @@ from weighbridge.capture.layout import SLOT, Kind
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.plan import Plan, ShapeError, compile_plan
 from weighbridge.schemas import leaves
-from weighbridge.schemas.enumerations import ChildKind, GapReason
+from weighbridge.schemas.enumerations import ChildKind, ForeignIdKind, GapReason
 from weighbridge.schemas.errors import ConfigError
-from weighbridge.schemas.identity import NAME, AttemptKey, key_id
+from weighbridge.schemas.identity import IDENTIFIER, NAME, AttemptKey, key_id
 from weighbridge.schemas.version import SCHEMA_VERSION
 
 Journal = MappedJournal | FileJournal | NoJournal
@@ -102,6 +102,8 @@ class Recorder:
         self._bindings: weakref.WeakSet[Binding] = weakref.WeakSet()
         self._lock = threading.RLock()
         self._closed = False
+        # Work of adapters off the request path, such as recounts: called by the keeper, and with True at the end.
+        self.chores: list[Callable[[bool], None]] = []
         self.dictionary = Dictionary(self._write_entry)
         self._reset()
 
@@ -382,9 +384,7 @@ class Recorder:
                 except JournalUnavailableError as error:
                     self.losses.count(error.reason, attempts=0)
 
-    def _render(
-        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int = 0
-    ) -> bytes:
+    def _render(self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int = 0) -> bytes:
         scratch = bytearray(SLOT)
         for plan in list(binding.plans):
             try:
@@ -527,6 +527,7 @@ class Recorder:
                 return
             self._closed = True
         self.keeper.stop()
+        self.do_chores(last=True)
         self.drain_content(all_=True)
         if self._content_handle is not None:
             os.fsync(self._content_handle)
@@ -541,6 +542,12 @@ class Recorder:
         if spare is not None:
             spare.discard()
         _living.discard(self)
+
+    def do_chores(self, *, last: bool = False) -> None:
+        """What adapters left for the keeper (keeper and close only)."""
+        for chore in list(self.chores):
+            with Guard("chore"):
+                chore(last)
 
     def after_fork(self) -> None:
         """In a forked child: forget the parent's files and open fresh ones."""

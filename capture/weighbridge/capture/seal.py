@@ -24,6 +24,7 @@ from weighbridge.schemas.enumerations import (
     ReportPart,
     Stage,
 )
+from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.segment import write_segment
 from weighbridge.schemas.tables import TABLES, UNASSIGNED
 
@@ -97,6 +98,7 @@ def rows_of(contents: Contents) -> dict[str, list[Row]]:
         _recount(attempts, words, source, out)
     for entry in contents.leaves:
         _leaves(contents, entry, source, attempts, out)
+    out["foreign_id"].extend(_foreign_id(entry, source) for entry in contents.foreign_ids)
     _own_gaps(contents, source, out)
     return out
 
@@ -300,6 +302,18 @@ def _leaves(
             **{name: report[name] for name in ("leaf_shape", "leaf_integers", "leaf_texts")},
         }
     )
+
+
+def _foreign_id(entry: Mapping[str, Any], source: str) -> Row:
+    key = AttemptKey.from_hex(entry["attempt"])
+    return {
+        "attempt_hi": key.hi,
+        "attempt_lo": key.lo,
+        "day": _day(entry["us"]),
+        "source": source,
+        "kind": entry["kind"],
+        "value": entry["value"],
+    }
 
 
 def _own_gaps(contents: Contents, source: str, out: dict[str, list[Row]]) -> None:
