@@ -306,9 +306,15 @@ TOKEN_RUN = Table(
         small("length", "number of tokens", required=True),
         closed("token_class", e.TokenClass, "class of its tokens"),
         closed("origin", e.Origin, "where input tokens come from"),
-        binary("ciphertext", "AES-256-GCM of the compressed ids"),
+        binary("ciphertext", "AES-256-GCM of the compressed ids of the whole block, on its first run"),
         text("key_id", "the key-encrypting key", pattern=NAME),
-        text("block", "the block of (tenant, subject bucket) the run lies in", pattern=HEX32),
+        text("block", "the block of (tenant, subject bucket, month) the run lies in", pattern=HEX32),
+        count("block_offset", "ids of the block before this run; the run at 0 holds the ciphertext of all"),
+        text(
+            "tenant", "pseudonym of the tenant, or unassigned; bound to the block", pattern=f"{PSEUDONYM}|{UNASSIGNED}"
+        ),
+        small("subject_bucket", "bucket of the data subject; bound to the block"),
+        text("month", "UTC month of the block's key, YYYY-MM; bound to the block", pattern=r"\d{4}-\d{2}"),
         text("segment", "file the row came from", pattern=HEX64),
     ),
     key=("attempt_lo", "attempt_hi", "source", "child", "run"),
