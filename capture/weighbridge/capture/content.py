@@ -20,9 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from weighbridge.capture.cipher import BlockName, CipherMissingError, pack_planes, seal_block
-from weighbridge.capture.keys import KeyProvider, KeyScope, KeyUnavailableError
+from weighbridge.schemas.block import BlockName, CipherMissingError, seal_block
 from weighbridge.schemas.enumerations import GapReason, Origin, RunStream, TokenClass
+from weighbridge.schemas.keys import KeyProvider, KeyScope, KeyUnavailableError
+from weighbridge.schemas.packing import pack_planes
 
 if TYPE_CHECKING:
     from weighbridge.capture.losses import Losses

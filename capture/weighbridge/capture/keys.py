@@ -1,197 +1,25 @@
-"""Key-encrypting keys: who gives them, how they are named, how they are destroyed.
-
-One key per (tenant, subject bucket, month, class); its name is `<tenant>.<bucket>.<month>.<class>.<version>`. Losing or
-destroying a key erases exactly what was written under it. Two providers ship: a local folder of key files, and a
-command that speaks to a key service. A key never stands in a log, an error or a journal; its name does.
-"""
+"""The key providers, where a serving process looks for them; the batch, which opens what they seal, uses the same."""
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Protocol
+from weighbridge.schemas.keys import (
+    KEY_BYTES,
+    KEY_NAME,
+    KeyCommand,
+    KeyEnvironment,
+    KeyFolder,
+    KeyProvider,
+    KeyScope,
+    KeyUnavailableError,
+)
 
-KEY_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,64}\.\d{1,3}\.\d{4}-\d{2}\.[a-z]{2,16}\.\d{1,6}")
-KEY_BYTES: Final = 32
-
-
-class KeyUnavailableError(Exception):
-    """A key cannot be had. The message names the key and the provider, never a key."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyScope:
-    """What one key covers."""
-
-    tenant: str
-    bucket: int
-    month: str
-    kind: str = "ids"
-
-    def name(self, version: int) -> str:
-        """The key's public name."""
-        return f"{self.tenant}.{self.bucket}.{self.month}.{self.kind}.{version}"
-
-
-class KeyProvider(Protocol):
-    """Three verbs. `current` makes the key if there is none yet."""
-
-    def current(self, scope: KeyScope) -> tuple[str, bytes]:
-        """The name and the 32 bytes of the key new data of this scope is encrypted with.
-
-        Raises:
-            KeyUnavailableError: the provider cannot give one now.
-        """
-
-    def get(self, name: str) -> bytes:
-        """The key called `name`.
-
-        Raises:
-            KeyUnavailableError: it does not exist (any more), or the provider cannot be reached.
-        """
-
-    def destroy(self, name: str) -> bool:
-        """Destroy it for good; whether it existed."""
-
-
-class KeyFolder:
-    """A folder (0700) of key files (0600), for one host or an air gap. Keep it out of the backups of the data."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._lock = threading.Lock()
-        self._cache: dict[KeyScope, tuple[str, bytes]] = {}
-
-    def current(self, scope: KeyScope) -> tuple[str, bytes]:
-        """See `KeyProvider`. The highest version that exists; the first one is made."""
-        with self._lock:
-            known = self._cache.get(scope)
-            if known is None or not (self.folder / known[0]).is_file():
-                known = self._cache[scope] = self._newest(scope)
-            return known
-
-    def _newest(self, scope: KeyScope) -> tuple[str, bytes]:
-        prefix = scope.name(0)[:-1]
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            versions = sorted(int(path.name.rsplit(".", 1)[1]) for path in self.folder.glob(f"{prefix}[0-9]*"))
-            if versions:
-                name = scope.name(versions[-1])
-                return name, self.get(name)
-            return self._make(scope.name(1))
-        except OSError as error:
-            raise KeyUnavailableError(f"the key folder cannot be used ({error.strerror})") from error
-
-    def _make(self, name: str) -> tuple[str, bytes]:
-        """Two processes may race: the first to create the file wins, the other reads it."""
-        temporary = self.folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, os.urandom(KEY_BYTES))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        try:
-            os.link(temporary, self.folder / name)
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-        return name, self.get(name)
-
-    def rotate(self, scope: KeyScope) -> str:
-        """Make a new version for data that comes from now on; the old ones stay until they are destroyed."""
-        with self._lock:
-            name, _ = self._newest(scope)
-            fresh, _ = made = self._make(scope.name(int(name.rsplit(".", 1)[1]) + 1))
-            self._cache[scope] = made
-            return fresh
-
-    def get(self, name: str) -> bytes:
-        """See `KeyProvider`."""
-        if not KEY_NAME.fullmatch(name):
-            raise KeyUnavailableError("this is no key name of this product")
-        try:
-            key = (self.folder / name).read_bytes()
-        except OSError as error:
-            raise KeyUnavailableError(
-                f"key {name} is not in the key folder: it was destroyed, or never here"
-            ) from error
-        if len(key) != KEY_BYTES:
-            raise KeyUnavailableError(f"key {name} has {len(key)} bytes instead of {KEY_BYTES}; restore its file")
-        return key
-
-    def destroy(self, name: str) -> bool:
-        """See `KeyProvider`. The file is overwritten before it is unlinked."""
-        path = self.folder / name
-        if not KEY_NAME.fullmatch(name) or not path.is_file():
-            return False
-        with path.open("r+b") as file:
-            file.write(os.urandom(KEY_BYTES))
-            os.fsync(file.fileno())
-        path.unlink()
-        with self._lock:
-            self._cache = {scope: known for scope, known in self._cache.items() if known[0] != name}
-        return True
-
-
-class KeyCommand:
-    """A command that speaks to a key service: `COMMAND current SCOPE`, `COMMAND get NAME`, `COMMAND destroy NAME`.
-
-    `current` prints `<name> <64 hexadecimal digits>`, `get` the digits, `destroy` nothing; exit 0 means done. Keys are
-    kept in memory for the life of the process, at most 4,096 of them.
-    """
-
-    def __init__(self, command: Sequence[str], timeout_s: float = 10.0) -> None:
-        self._command = tuple(command)
-        self._timeout_s = timeout_s
-        self._lock = threading.Lock()
-        self._current: dict[KeyScope, tuple[str, bytes]] = {}
-
-    def current(self, scope: KeyScope) -> tuple[str, bytes]:
-        """See `KeyProvider`."""
-        with self._lock:
-            known = self._current.get(scope)
-        if known is None:
-            words = self._run("current", scope.name(0).rsplit(".", 1)[0]).split()
-            if len(words) != 2 or not KEY_NAME.fullmatch(words[0]):
-                raise KeyUnavailableError("the key command's `current` must print a key name and 64 hexadecimal digits")
-            known = (words[0], _key(words[1]))
-            with self._lock:
-                if len(self._current) >= 4096:
-                    self._current.clear()
-                self._current[scope] = known
-        return known
-
-    def get(self, name: str) -> bytes:
-        """See `KeyProvider`."""
-        return _key(self._run("get", name).strip())
-
-    def destroy(self, name: str) -> bool:
-        """See `KeyProvider`."""
-        self._run("destroy", name)
-        with self._lock:
-            self._current.clear()
-        return True
-
-    def _run(self, verb: str, argument: str) -> str:
-        try:
-            done = subprocess.run(  # noqa: S603 - the operator's own command, no shell
-                [*self._command, verb, argument], capture_output=True, timeout=self._timeout_s, check=False, text=True
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise KeyUnavailableError(f"the key command failed: {type(error).__name__}") from error
-        if done.returncode:
-            raise KeyUnavailableError(f"the key command's `{verb}` ended with exit code {done.returncode}")
-        return done.stdout
-
-
-def _key(digits: str) -> bytes:
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", digits):
-        raise KeyUnavailableError("the key command printed no 64 hexadecimal digits")
-    return bytes.fromhex(digits)
+__all__ = [
+    "KEY_BYTES",
+    "KEY_NAME",
+    "KeyCommand",
+    "KeyEnvironment",
+    "KeyFolder",
+    "KeyProvider",
+    "KeyScope",
+    "KeyUnavailableError",
+]
