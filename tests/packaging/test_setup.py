@@ -1,0 +1,107 @@
+"""Set-up: each command gets as far as it can, twice is once, and what is missing is asked for.
+
+The environment is a stand-in that records what was asked of it; the real installation is what runs these tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SYSTEM = ("bash", "cat", "cut", "dirname", "env", "id", "sed", "sha256sum")
+# A Python that is new enough and installs nothing.
+PYTHON = '#!/bin/sh\nif [ "$1" = -m ]; then echo "$@" >>"{told}"; fi\n'
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Path:
+    """A checkout with an environment in it; the file says what its Python was asked to install."""
+    for name in ("setup.sh", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    environment, told = tmp_path / ".venv/bin", tmp_path / "told"
+    environment.mkdir(parents=True)
+    told.touch()
+    for name, text in {
+        "python": PYTHON.format(told=told),
+        "weighbridge": f'#!/bin/sh\necho weighbridge "$@" >>"{told}"\n',
+    }.items():
+        (environment / name).write_text(text)
+        (environment / name).chmod(0o755)
+    return told
+
+
+def setup(told: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run it with nothing on the path but what it may count on, so that no package manager is found."""
+    system = told.parent / "bin"
+    system.mkdir(exist_ok=True)
+    for name in SYSTEM:
+        found = shutil.which(name)
+        assert found is not None
+        if not (system / name).exists():
+            (system / name).symlink_to(found)
+    return subprocess.run(
+        [str(told.parent / "setup.sh"), *arguments],
+        env={"PATH": str(system), "HOME": str(told.parent), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_an_earlier_installation_brought_is_not_installed_again(told: Path) -> None:
+    assert setup(told, "install", "pipeline,report,ids,dev").returncode == 0
+    assert setup(told, "install", "pipeline,report").returncode == 0
+    pip = "-m pip install --quiet -c constraints.txt -e .[{}]\n"
+    assert told.read_text() == pip.format("pipeline,report,ids,dev")
+    assert setup(told, "install", "spark").returncode == 0
+    assert told.read_text() == pip.format("pipeline,report,ids,dev") + pip.format("spark")
+
+
+def test_another_lock_is_installed_anew(told: Path) -> None:
+    setup(told, "install", "pipeline")
+    with (told.parent / "constraints.txt").open("a") as lock:
+        lock.write("# another\n")
+    setup(told, "install", "pipeline")
+    assert len(told.read_text().splitlines()) == 2
+
+
+def test_the_demonstration_is_installed_and_run_with_the_options_that_were_given(told: Path) -> None:
+    done = setup(told, "demo", "--out", "there")
+    assert done.returncode == 0, done.stderr
+    assert told.read_text().splitlines()[-1] == "weighbridge demo --out there"
+
+
+def test_as_root_it_adds_the_system_packages_that_are_missing(told: Path) -> None:
+    shutil.rmtree(told.parent / ".venv")
+    system = told.parent / "bin"
+    system.mkdir()
+    for name, text in {"id": "#!/bin/sh\necho 0\n", "apt-get": f'#!/bin/sh\necho "$@" >>"{told}"\n'}.items():
+        (system / name).write_text(text)
+        (system / name).chmod(0o755)
+    setup(told, "demo", PYTHON="no-such-python")
+    assert told.read_text().splitlines() == [
+        "-qq update",
+        "-qq install -y --no-install-recommends python3 python3-venv",
+    ]
+
+
+def test_without_a_python_it_says_what_to_ask_for(told: Path) -> None:
+    shutil.rmtree(told.parent / ".venv")
+    (told.parent / "bin").mkdir()
+    (told.parent / "bin/id").write_text("#!/bin/sh\necho 1000\n")
+    (told.parent / "bin/id").chmod(0o755)
+    done = setup(told, "demo", PYTHON="no-such-python")
+    assert done.returncode == 2
+    assert "Python 3.11 or later is needed" in done.stderr
+    assert "command not found" not in done.stderr
+
+
+def test_without_a_job_it_tells_what_there_is(told: Path) -> None:
+    done = setup(told)
+    assert done.returncode == 2
+    assert "setup.sh demo" in done.stderr
+    assert "setup.sh test" in done.stderr
