@@ -1,1 +1,1 @@
-"""Text to counts, with a tokenizer and a chat template. Used beside the server and by ingest."""
+"""Text to counts with a tokenizer and a chat template, and the fingerprints of both. No framework is loaded here."""
