@@ -1,7 +1,7 @@
 """Level 2: token ids leave the request path by reference and reach the disk encrypted, or not at all.
 
 `offer` appends a reference to a bounded queue. The keeper turns the runs into bytes, gathers them per (tenant, subject
-bucket) until a block is worth while or old enough, compresses, encrypts and appends it to the content file of the
+bucket, day) until a block is worth while or old enough, compresses, encrypts and appends it to the content file of the
 process. Without a key nothing is written in clear: the runs are counted under `no_key`. A kill loses what was still in
 memory; the level-1 record says how many ids were expected, so the loss is seen.
 """
@@ -11,17 +11,22 @@ from __future__ import annotations
 import array
 import json
 import os
+import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import date, timedelta
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from weighbridge.capture.guard import report
+from weighbridge.capture.journal import open_private
 from weighbridge.schemas.block import BlockName, CipherMissingError, seal_block
 from weighbridge.schemas.enumerations import GapReason, Origin, RunStream, TokenClass
+from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.keys import KeyProvider, KeyScope, KeyUnavailableError
 from weighbridge.schemas.packing import pack_planes
 
@@ -29,7 +34,10 @@ if TYPE_CHECKING:
     from weighbridge.capture.losses import Losses
 
 SUFFIX: Final = ".content"
-_FRAME: Final = 12  # 4 bytes length of the description, 4 of the block, 4 CRC-32 of both
+MAGIC: Final = b"WBCN"
+_FRAME: Final = 16  # magic, 4 bytes length of the description, 4 of the block, 4 CRC-32 of all but the magic
+_ABOUT_BYTES: Final = 256  # what the description of a run takes while it waits
+_EPOCH: Final = date(1970, 1, 1)
 
 
 @dataclass(slots=True)
@@ -47,13 +55,31 @@ class Run:
     origin: Origin | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a block is made of: the runs of one tenant, subject bucket and UTC day (days since 1970)."""
+
+    tenant: str
+    bucket: int
+    day: int
+
+    @property
+    def date(self) -> date:
+        """The day."""
+        return _EPOCH + timedelta(days=self.day)
+
+
 @dataclass(slots=True)
 class _Gathering:
-    """Runs of one (tenant, subject bucket) that wait for their block."""
+    """Runs of one place that wait for their block."""
 
     since: float
-    runs: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[list[Any]] = field(default_factory=list)
     data: bytearray = field(default_factory=bytearray)
+
+    def size(self) -> int:
+        """Bytes it is counted with."""
+        return len(self.data) + _ABOUT_BYTES * len(self.runs)
 
 
 class Content:
@@ -73,100 +99,237 @@ class Content:
         self._room = buffer_bytes
         self._block_bytes = block_bytes
         self._block_age_s = block_age_s
-        self._queue: deque[tuple[str, int, int, Run]] = deque()
-        self._queued = 0
-        self._gathering: dict[tuple[str, int], _Gathering] = {}
-        self._blocks = 0
+        self._lock = threading.Lock()
+        self._queue: deque[tuple[Place, int, int, Run]] = deque()
+        self._held = 0
+        self._gathering: dict[Place, _Gathering] = {}
 
-    def offer(self, tenant: str, bucket: int, run: Run) -> int:
-        """Hand over a run by reference; how many ids will follow, or -1 where it was refused and counted."""
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait, by reference or gathered; never above the bound."""
+        return self._held
+
+    def offer(self, place: Place, runs: Sequence[Run]) -> int:
+        """Hand over the runs of an attempt by reference; how many ids will follow, or -1 where none will, counted."""
+        lengths = [len(run.ids) for run in runs]
+        if not lengths:
+            return -1
         if self._keys is None:
-            self._losses.count(GapReason.NO_KEY, 1)
+            self._losses.count(GapReason.NO_KEY, 1, sum(lengths))
             return -1
-        length = len(run.ids)
-        if self._queued + 4 * length > self._room:
-            self._losses.count(GapReason.BUFFER_FULL, 1)
+        costs = [_cost(run.ids, length) for run, length in zip(runs, lengths, strict=True)]
+        whole = sum(costs)
+        with self._lock:
+            if self._held + whole <= self._room:
+                self._held += whole
+                whole = 0
+        if whole:
+            self._losses.count(GapReason.BUFFER_FULL, 0, sum(lengths))
             return -1
-        self._queued += 4 * length
-        self._queue.append((tenant, bucket, length, run))
-        return length
+        self._queue.extend(zip(repeat(place), lengths, costs, runs))
+        return sum(lengths)
 
-    def drain(self, write: Callable[[bytes], None], *, all_: bool = False) -> None:
-        """Turn waiting runs into bytes and write the blocks that are due; `all_`: every one."""
+    def drain(self, write: Callable[[bytes], GapReason | None], *, all_: bool = False) -> None:
+        """Turn waiting runs into bytes and write the blocks that are due; `all_`: every one.
+
+        Args:
+            write: appends a frame to the content file; the reason where it could not.
+        """
         now = time.monotonic()
         while self._queue:
-            tenant, bucket, length, run = self._queue.popleft()
-            raw = id_bytes(run.ids)
-            self._queued -= 4 * length
-            waiting = self._gathering.setdefault((tenant, bucket), _Gathering(now))
+            place, length, cost, run = self._queue.popleft()
+            try:
+                raw = id_bytes(run.ids)
+            except Exception as error:  # noqa: BLE001 - whatever the caller's object does, the other runs go on
+                report(error, "content")
+                self._losses.count(GapReason.SERIALISE, 0, length)
+                self._release(cost)
+                continue
+            waiting = self._gathering.setdefault(place, _Gathering(now))
             waiting.runs.append(
-                {
-                    "hi": run.hi,
-                    "lo": run.lo,
-                    "child": run.child,
-                    "run": run.number,
-                    "stream": str(run.stream),
-                    "start": run.start,
-                    "length": len(raw) // 4,
-                    "class": None if run.token_class is None else str(run.token_class),
-                    "origin": None if run.origin is None else str(run.origin),
-                }
-            )
+                [
+                    run.hi, run.lo, run.child, run.number, str(run.stream), run.start, len(raw) // 4,
+                    None if run.token_class is None else str(run.token_class),
+                    None if run.origin is None else str(run.origin),
+                ]
+            )  # fmt: skip
             waiting.data += raw
+            self._release(cost - len(raw) - _ABOUT_BYTES)
             if len(waiting.data) >= self._block_bytes:
-                self._write_block(tenant, bucket, write)
-        for (tenant, bucket), waiting in list(self._gathering.items()):
-            if all_ or now - waiting.since > self._block_age_s:
-                self._write_block(tenant, bucket, write)
+                self._write_block(place, write)
+        for place in self._due(now, all_=all_):
+            self._write_block(place, write)
 
-    def _write_block(self, tenant: str, bucket: int, write: Callable[[bytes], None]) -> None:
-        waiting = self._gathering.pop((tenant, bucket))
-        month = datetime.now(tz=UTC).strftime("%Y-%m")
+    def _due(self, now: float, *, all_: bool) -> list[Place]:
+        """Blocks that are old enough; under pressure the largest ones too, until half of the room is free."""
+        due = [place for place, waiting in self._gathering.items() if all_ or now - waiting.since > self._block_age_s]
+        left = sum(waiting.size() for place, waiting in self._gathering.items() if place not in due)
+        for place in sorted(self._gathering, key=lambda place: -self._gathering[place].size()):
+            if left * 2 <= self._room:
+                break
+            if place not in due:
+                due.append(place)
+                left -= self._gathering[place].size()
+        return due
+
+    def _release(self, size: int) -> None:
+        with self._lock:
+            self._held -= size
+
+    def _write_block(self, place: Place, write: Callable[[bytes], GapReason | None]) -> None:
+        waiting = self._gathering.pop(place)
+        self._release(waiting.size())
         block = os.urandom(16).hex()
+        month = place.date.strftime("%Y-%m")
+        tokens = len(waiting.data) // 4
         try:
             assert self._keys is not None
-            key_name, key = self._keys.current(KeyScope(tenant, bucket, month))
-            name = BlockName("token_run", tenant, bucket, month, "ids", block)
+            key_name, key = self._keys.current(KeyScope(place.tenant, place.bucket, month))
+            name = BlockName("token_run", place.tenant, place.bucket, month, "ids", block)
             sealed = seal_block(key, name, pack_planes(bytes(waiting.data)))
         except (KeyUnavailableError, CipherMissingError):
-            self._losses.count(GapReason.NO_KEY, len({(run["hi"], run["lo"]) for run in waiting.runs}))
+            self._losses.count(GapReason.NO_KEY, len({(run[0], run[1]) for run in waiting.runs}), tokens)
             return
         about = {
-            "tenant": tenant,
-            "bucket": bucket,
-            "month": month,
+            "tenant": place.tenant,
+            "bucket": place.bucket,
+            "day": place.date.isoformat(),
             "block": block,
             "key": key_name,
             "runs": waiting.runs,
         }
-        write(frame(json.dumps(about, separators=(",", ":")).encode(), sealed))
-        self._blocks += 1
+        refused = write(frame(about, sealed))
+        if refused is not None:
+            # The attempts themselves are in the journal: only ids are lost.
+            self._losses.count(refused, 0, tokens)
 
 
-def frame(about: bytes, block: bytes) -> bytes:
-    """One block in a content file: lengths, checksum, description, ciphertext."""
-    body = about + block
-    return (
-        len(about).to_bytes(4, "little")
-        + len(block).to_bytes(4, "little")
-        + zlib.crc32(body).to_bytes(4, "little")
-        + body
-    )
+def _cost(ids: Any, length: int) -> int:
+    """What a waiting run keeps in memory: Python integers are objects of their own, an array has at most 8 bytes each."""
+    return length * (36 if isinstance(ids, (list, tuple)) else 8) + 2 * _ABOUT_BYTES
 
 
-def frames(path: Path) -> Iterator[tuple[dict[str, Any], bytes] | None]:
-    """The blocks of a content file; None for the rest of it once a frame does not fit its checksum."""
+def frame(about: Mapping[str, Any], block: bytes = b"") -> bytes:
+    """One frame of a content file: magic, lengths, checksum, compressed description, ciphertext."""
+    text = zlib.compress(json.dumps(about, separators=(",", ":")).encode(), 6)
+    sizes = len(text).to_bytes(4, "little") + len(block).to_bytes(4, "little")
+    body = text + block
+    return MAGIC + sizes + zlib.crc32(sizes + body).to_bytes(4, "little") + body
+
+
+def opening(installation: str, process: str, key_id: str) -> bytes:
+    """The first frame: who writes the file. `process` is the same in the journals of that process."""
+    return frame({"installation": installation, "process": process, "key_id": key_id})
+
+
+def closing(blocks: int) -> bytes:
+    """The last frame of a file that was closed in order."""
+    return frame({"blocks": blocks})
+
+
+class ContentWriter:
+    """The content file a process appends to. A frame is there whole or, after a kill, not at all."""
+
+    def __init__(self, path: Path, head: bytes) -> None:
+        self.since = time.monotonic()
+        self.blocks = 0
+        self.size = 0
+        self._handle = open_private(path)
+        self._put(head)
+
+    def append(self, block: bytes) -> None:
+        """Append the frame of a block.
+
+        Raises:
+            OSError: it cannot be written; what was written of it is taken back.
+        """
+        self._put(block)
+        self.blocks += 1
+
+    def _put(self, data: bytes) -> None:
+        at = 0
+        try:
+            while at < len(data):
+                at += os.write(self._handle, data[at:])
+        except OSError:
+            os.ftruncate(self._handle, self.size)
+            os.lseek(self._handle, self.size, os.SEEK_SET)
+            raise
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Say how many blocks there are, sync, and let go of the file."""
+        try:
+            self._put(closing(self.blocks))
+            os.fsync(self._handle)
+        finally:
+            os.close(self._handle)
+
+    def forget(self) -> None:
+        """In a forked child: drop the parent's file without touching it."""
+        os.close(self._handle)
+
+
+@dataclass(slots=True)
+class ContentFile:
+    """What a content file holds.
+
+    Attributes:
+        header: installation, process, key_id.
+        blocks: (description, ciphertext) of each block.
+        damaged: stretches of bytes that are no sound frame; what lay there is lost.
+        complete: it was closed in order, and every block that was counted then is here.
+    """
+
+    header: dict[str, Any]
+    blocks: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
+    damaged: int = 0
+    complete: bool = False
+
+
+def read_content(path: Path) -> ContentFile:
+    """Read a content file that is closed or abandoned.
+
+    Raises:
+        ContractError: its first frame is damaged; the file is left as it is.
+    """
     raw = path.read_bytes()
-    at = 0
+    at, sound, out = 0, True, ContentFile({})
     while at < len(raw):
-        head = raw[at : at + _FRAME]
-        about, block = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:8], "little")
-        body = raw[at + _FRAME : at + _FRAME + about + block]
-        if len(head) < _FRAME or len(body) < about + block or zlib.crc32(body) != int.from_bytes(head[8:12], "little"):
-            yield None
-            return
-        yield json.loads(body[:about]), body[about:]
-        at += _FRAME + about + block
+        found = _frame_at(raw, at)
+        if found is None:
+            if not at:
+                raise ContractError(f"{path}: the first frame is damaged; keep the file for review, nothing was read")
+            out.damaged += sound
+            sound = False
+            at = raw.find(MAGIC, at + 1)
+            if at < 0:
+                break
+            continue
+        sound = True
+        about, block, at = found
+        if "installation" in about:
+            out.header = about
+        elif "block" in about:
+            out.blocks.append((about, block))
+        else:
+            out.complete = about.get("blocks") == len(out.blocks)
+    if not out.header:
+        raise ContractError(f"{path} is no content file of this product; move it out of the spool")
+    return out
+
+
+def _frame_at(raw: bytes, at: int) -> tuple[dict[str, Any], bytes, int] | None:
+    """The frame at an offset with the offset after it, or None where its checksum does not fit."""
+    head = raw[at : at + _FRAME]
+    if len(head) < _FRAME or head[:4] != MAGIC:
+        return None
+    text, block = int.from_bytes(head[4:8], "little"), int.from_bytes(head[8:12], "little")
+    end = at + _FRAME + text + block
+    body = raw[at + _FRAME : end]
+    if end > len(raw) or zlib.crc32(head[4:12] + body) != int.from_bytes(head[12:16], "little"):
+        return None
+    return json.loads(zlib.decompress(body[:text])), body[text:], end
 
 
 def id_bytes(ids: Any) -> bytes:

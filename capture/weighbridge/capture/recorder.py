@@ -14,9 +14,14 @@ prepares the next file and reads the policy again.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
+import json
 import os
+import sys
 import threading
+import time
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +31,7 @@ from typing import Final
 from weighbridge.capture import layout, policy
 from weighbridge.capture.binding import MISFIT, Attempt, Binding
 from weighbridge.capture.content import SUFFIX as CONTENT_SUFFIX
-from weighbridge.capture.content import Content, Run
+from weighbridge.capture.content import Content, ContentWriter, Place, Run, opening
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.dictionary import Dictionary, DictionaryFullError, Entry
 from weighbridge.capture.guard import Guard, raises
@@ -40,7 +45,6 @@ from weighbridge.capture.journal import (
     NoJournal,
     dictionary_slots,
     new_path,
-    open_private,
     reason_of,
     spool_bytes,
 )
@@ -57,7 +61,13 @@ from weighbridge.schemas.version import SCHEMA_VERSION
 
 Journal = MappedJournal | FileJournal | NoJournal
 MOST_PLANS: Final = 64
+MOST_LEARNT: Final = 256  # shapes one binding learns in its life; the leaves of others are written one by one
 _SIGN: Final = -(1 << 63)
+_BUSY_S: Final = 5.0  # for so long after a file was full the next one is kept ready
+_NODES: Final = 1024  # of a usage object; a larger one is no usage and is not looked through in a request
+_REASONS: Final = tuple(GapReason)
+_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
+_DAY_US: Final = 86_400_000_000
 _KINDS: Final = {kind: code for code, kind in enumerate(ChildKind)}
 
 
@@ -70,6 +80,8 @@ class Limits:
     wait_s: float = 0.005
     keeper_s: float = 1.0
     journal_bytes: int = SEGMENT_BYTES
+    content_bytes: int = 16 << 20
+    content_roll_s: float = 900.0  # an older content file is followed by the next one, so that it can be sealed
     mapped: bool = True
 
 
@@ -94,17 +106,20 @@ class Recorder:
         self.losses = Losses()
         self.written_slow = 0
         self.not_durable = 0
+        self.repeated = 0
         self._facts = dict(facts)
         self._keys = keys
         self._policy_file = policy_file
         self._policy_seen = b""
         self.policy = policy.Policy()
         self._bindings: weakref.WeakSet[Binding] = weakref.WeakSet()
+        # One lock for files and dictionary: with two, a roll and a new entry would wait for each other.
         self._lock = threading.RLock()
+        self._tally = threading.Lock()
         self._closed = False
         # Work of adapters off the request path, such as recounts: called by the keeper, and with True at the end.
         self.chores: list[Callable[[bool], None]] = []
-        self.dictionary = Dictionary(self._write_entry)
+        self.dictionary = Dictionary(self._write_entry, self._in_use, self._lock)
         self._reset()
 
     def _reset(self) -> None:
@@ -112,12 +127,18 @@ class Recorder:
         self.pid = os.getpid()
         self.tail = _SIGN | int.from_bytes(os.urandom(8), "big") >> 2
         self.serial: Callable[[], int] = itertools.count(1).__next__
+        self.process = os.urandom(8).hex()
         self._ordinal = itertools.count()
         self.journal: Journal = NoJournal(GapReason.SHUTDOWN)
         self.content = Content(self._keys, self.losses, buffer_bytes=self.limits.buffer_bytes)
-        self._content_handle: int | None = None
+        self._content_file: ContentWriter | None = None
+        self._content_ordinal = itertools.count()
         self._next: MappedJournal | None = None
         self._old: list[Journal] = []
+        self._keeping = threading.Lock()
+        self._rolled_at = -_BUSY_S
+        self._spool_bytes = 0
+        self._unopened = False
 
     @classmethod
     def start(
@@ -168,80 +189,174 @@ class Recorder:
     def open(self) -> None:
         """Open the first journal and start the keeper."""
         with self._lock:
-            self.journal = self._new_journal()
+            self._unopened = False
+            self.journal = self._filled(self._file(measure=True))
             self.keeper = Keeper(self)
             self.keeper.start()
         _living.add(self)
 
-    def _new_journal(self) -> Journal:
+    def _file(self, *, measure: bool) -> Journal:
+        """A new file, empty. `measure`: look at the whole spool first; else go by what the keeper saw last."""
         try:
             self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if spool_bytes(self.spool) + self.limits.journal_bytes > self.limits.spool_bytes:
+            size = max(self.limits.journal_bytes, 4 * 2 * SLOT * len(self.dictionary))
+            if measure:
+                self._spool_bytes = spool_bytes(self.spool)
+            if self._spool_bytes + size > self.limits.spool_bytes:
                 raise JournalUnavailableError(GapReason.QUOTA)
+            self._spool_bytes += size
             header = JournalHeader(self.installation, {**self._facts, "policy": self.policy.digest})
             ordinal = next(self._ordinal)
             path = new_path(self.spool, self.installation, ordinal)
-            journal: MappedJournal | FileJournal
-            if self.limits.mapped:
-                journal = MappedJournal(path, header, ordinal, self.limits.journal_bytes)
-            else:
-                journal = FileJournal(
-                    path, header, ordinal, wait_s=self.limits.wait_s, buffer_bytes=self.limits.buffer_bytes
-                )
+            if self.limits.mapped and _GIL:
+                return MappedJournal(path, header, ordinal, size)
+            return FileJournal(
+                path,
+                header,
+                ordinal,
+                wait_s=self.limits.wait_s,
+                buffer_bytes=self.limits.buffer_bytes,
+                lost=self.losses.count,
+            )
         except JournalUnavailableError as error:
             return NoJournal(error.reason)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             report_error(error, "spool")
-            return NoJournal(GapReason.READ_ONLY)
-        for entry, number, payload in self.dictionary.entries():
-            for slot in dictionary_slots(entry, number, payload):
-                journal.put(slot)
+            return NoJournal(reason_of(error) if isinstance(error, OSError) else GapReason.SERIALISE)
+
+    def _filled(self, journal: Journal) -> Journal:
+        """The file with every entry at its head that a record may still refer to (under the lock)."""
+        if isinstance(journal, NoJournal):
+            return journal
+        for stored in self.dictionary.carried():
+            if any(journal.put_entry(slot) is None for slot in dictionary_slots(*stored)):
+                journal.discard()
+                return NoJournal(GapReason.BUFFER_FULL)
+        self.dictionary.turn()
         return journal
+
+    def _in_use(self) -> set[int]:
+        """Dictionary numbers that living bindings use."""
+        used: set[int] = set()
+        for binding in list(self._bindings):
+            used |= {binding.context, binding.parameters, *(plan.number for plan in list(binding.plans))}
+        return used
 
     def prepare(self) -> None:
         """Make the next file while the present one still has room (keeper only)."""
         journal = self.journal
         if isinstance(journal, NoJournal):
+            if not self._unopened and not self._closed:
+                self._replace(journal)
+        elif isinstance(journal, MappedJournal) and self._next is None:
+            busy = time.monotonic() - self._rolled_at < _BUSY_S
+            if busy or journal.used() * 2 > journal.slots:
+                made = self._file(measure=True)
+                with self._lock:
+                    made = self._filled(made)
+                    if isinstance(made, MappedJournal):
+                        self._next = made
+
+    def replace_lost_files(self) -> None:
+        """Go on in a new file where the present one failed or was unlinked under us (keeper only)."""
+        journal, ready = self.journal, self._next
+        if ready is not None and ready.vanished():
             with self._lock:
-                if self.journal is journal:
-                    self.journal = self._new_journal()
-        elif isinstance(journal, MappedJournal) and self._next is None and journal.used() * 2 > journal.slots:
-            with self._lock, self.dictionary.lock:
-                made = self._new_journal()
-                if isinstance(made, MappedJournal):
-                    self._next = made
+                self._next = None
+            ready.forget()
+        if journal.vanished() or (isinstance(journal, FileJournal) and journal.failed is not None):
+            self._replace(journal)
+
+    def _replace(self, journal: Journal) -> None:
+        """Go on in a new file, which is made before the lock is taken: a slow disk holds nobody up."""
+        made = self._file(measure=True)
+        with self._lock:
+            if self.journal is not journal:
+                made.discard()
+                return
+            made = self._filled(made)
+            if isinstance(made, NoJournal) and not journal.vanished() and not isinstance(journal, FileJournal):
+                if isinstance(journal, NoJournal):
+                    self.journal = made
+                return
+            self._change(journal, made)
 
     def _roll(self, full: Journal) -> None:
-        with self._lock, self.dictionary.lock:
+        with self._lock:
             if self.journal is not full:
                 return
-            self._old.append(full)
-            self.journal, self._next = self._next or self._new_journal(), None
+            made, self._next = self._next, None
+            self._change(full, made or self._filled(self._file(measure=False)))
+            self._rolled_at = time.monotonic()
+        self.keeper.wake()
 
-    def retire(self, *, wait: bool) -> None:
-        """Close the files that were rolled over and in which no store can be under way (keeper only)."""
-        with self._lock:
-            old, self._old = self._old, []
-        for journal in old:
-            if not wait and not journal.settled():
-                self._old.append(journal)
-                continue
-            journal.close(2, journal.used(), self.losses.total)
+    def _change(self, before: Journal, after: Journal) -> None:
+        self.journal = after
+        before.stop()
+        if not isinstance(before, NoJournal):
+            self._old.append(before)
+
+    def retire(self, *, wait: bool = False) -> None:
+        """Close the files that were rolled over and in which no store is under way (keeper and close only).
+
+        While there is no file to go on in, the last full one stays open: its reserved slots take the losses.
+        """
+        with self._keeping:
+            for journal in list(self._old):
+                stranded = isinstance(self.journal, NoJournal)
+                if not wait and (not journal.settled() or (stranded and journal is self._old[-1])):
+                    continue
+                if journal.vanished():
+                    if stranded and not wait:
+                        continue
+                    self._rescue(journal)
+                journal.close(2, journal.used(), self.losses.total)
+                self._old.remove(journal)
+
+    def _rescue(self, journal: Journal) -> None:
+        """Store again what a file held that was unlinked under us; count what cannot be."""
+        if not isinstance(journal, MappedJournal):
+            self.losses.count(GapReason.CORRUPT, journal.used())
+            return
+        for slot in journal.rescued():
+            try:
+                self._put(slot)
+            except JournalUnavailableError:
+                self.losses.count(GapReason.CORRUPT, slot[0] == Kind.ATTEMPT)
 
     def _write_entry(self, entry: Entry, number: int, payload: bytes) -> None:
-        for slot in dictionary_slots(entry, number, payload):
-            self._put(slot)
-            if self._next is not None:
-                self._next.put(slot)
+        """All slots of an entry into one file, and into the one that is ready to follow (under the lock)."""
+        slots = dictionary_slots(entry, number, payload)
+        for _ in range(3):
+            journal = self.journal
+            if isinstance(journal, NoJournal) and not number:
+                raise JournalUnavailableError(journal.reason)
+            if all(journal.put_entry(slot) is not None for slot in slots):
+                break
+            self._roll(journal)
+        else:
+            raise JournalUnavailableError(GapReason.BUFFER_FULL)
+        ready = self._next
+        if number and ready is not None and any(ready.put_entry(slot) is None for slot in slots):
+            self._next = None
+            ready.discard()
 
     def _put(self, slot: bytes) -> bool:
         """One finished slot into the present file. True when it is durable; raises JournalUnavailableError if lost."""
+        if self._unopened:
+            self._open_late()
         while True:
             journal = self.journal
             placed = journal.put(slot)
             if placed is not None:
                 return placed
             self._roll(journal)
+
+    def _open_late(self) -> None:
+        """A forked child opens its files at its first record: most children of a server never make one."""
+        with self._lock:
+            if self._unopened:
+                self.open()
 
     # -- binding -------------------------------------------------------------------------------------------------------
 
@@ -268,17 +383,26 @@ class Recorder:
         if unknown:
             raise ConfigError(f"unknown count {unknown[0]!r}; known are {', '.join((*layout.COUNTS, *layout.TIMES))}")
         entry = context.entry(self.key)
-        number = self.dictionary.number(Entry.CONTEXT, entry)
-        values = -1 if parameters is None else self.dictionary.number(Entry.PARAMETERS, parameters.entry())
+        number = self._number(Entry.CONTEXT, entry, 0)
+        values = -1 if parameters is None else self.parameters(parameters)
         facts = (str(entry["tenant"]), str(entry["route"]), context.strategy_id)
         binding = Binding(self, number, counts, facts, root, values, context.subject_bucket)
         self._decide(binding)
-        self._bindings.add(binding)
+        with self._lock:
+            self._bindings.add(binding)
         return binding
+
+    def _number(self, entry: Entry, content: Mapping[str, object], otherwise: int) -> int:
+        """The number of an entry, or `otherwise` where there is no room for it: binding must not fail for that."""
+        try:
+            return self.dictionary.number(entry, content)
+        except (DictionaryFullError, JournalUnavailableError) as error:
+            report_error(error, "dictionary")
+            return otherwise
 
     def parameters(self, parameters: Parameters) -> int:
         """The dictionary number of generation parameters that differ from call to call."""
-        return self.dictionary.number(Entry.PARAMETERS, parameters.entry())
+        return self._number(Entry.PARAMETERS, parameters.entry(), -1)
 
     def _decide(self, binding: Binding) -> None:
         binding.decision = self.policy.decide(*binding.facts, policy.today())
@@ -291,15 +415,32 @@ class Recorder:
             raw = self._policy_file.read_bytes()
             if raw != self._policy_seen:
                 self._policy_seen = raw
-                self.policy = policy.load_policy(self._policy_file, self.key)
+                self.policy = policy.parse_policy(raw, str(self._policy_file), self.key)
+                self._name_policy()
         except (OSError, ConfigError) as error:
             report_error(error, "policy")
-        for binding in list(self._bindings):
+        with self._lock:
+            bindings = list(self._bindings)
+        for binding in bindings:
             self._decide(binding)
+
+    def _name_policy(self) -> None:
+        """Go on in a file whose header names the policy now in force; where none can be made the present one stays."""
+        if isinstance(self.journal, NoJournal):
+            return
+        with self._lock:
+            ready, self._next = self._next, None
+        if ready is not None:
+            ready.discard()
+        self._replace(self.journal)
 
     def scope_context(self, context: int, name: str) -> int:
         """The dictionary number of a context with the name of a stage added."""
-        return self.dictionary.derive(context, {"scope": name})
+        try:
+            return self.dictionary.derive(context, {"scope": name})
+        except (DictionaryFullError, JournalUnavailableError, KeyError) as error:
+            report_error(error, "dictionary")
+            return context
 
     def put_slot(self, slot: bytes) -> bool:
         """Store a rendered slot; a loss is counted."""
@@ -483,28 +624,35 @@ class Recorder:
         """Hand over the token ids of one attempt by reference (level 2 and up); how many ids will follow, -1 none."""
         binding = attempt.binding
         tenant, bucket = binding.facts[0], binding.subject_bucket or 0
-        told = [self.content.offer(tenant, bucket, run) for run in runs]
-        return -1 if not told or min(told) < 0 else sum(told)
+        return self.content.offer(Place(tenant, bucket, attempt.arrived_us // _DAY_US), runs)
 
     def drain_content(self, *, all_: bool = False) -> None:
         """Write the id blocks that are due (keeper and close only)."""
         self.content.drain(self._append_content, all_=all_)
+        old = self._content_file
+        if old is not None and old.blocks and (
+            old.size >= self.limits.content_bytes or time.monotonic() - old.since > self.limits.content_roll_s
+        ):  # fmt: skip
+            # The next one is there before the last one is let go: a reader sees that the process lives.
+            with contextlib.suppress(OSError):
+                self._content_file = self._new_content()
+                old.close()
 
-    def _append_content(self, frame: bytes) -> None:
-        """Append one encrypted block to the content file of this process."""
+    def _new_content(self) -> ContentWriter:
+        path = new_path(self.spool, self.installation, next(self._content_ordinal)).with_suffix(CONTENT_SUFFIX)
+        return ContentWriter(path, opening(self.installation, self.process, key_id(self.key)))
+
+    def _append_content(self, frame: bytes) -> GapReason | None:
+        """Append one encrypted block to the content file of this process; the reason where that cannot be done."""
+        if spool_bytes(self.spool) + len(frame) > self.limits.spool_bytes:
+            return GapReason.QUOTA
         try:
-            if spool_bytes(self.spool) + len(frame) > self.limits.spool_bytes:
-                raise JournalUnavailableError(GapReason.QUOTA)
-            if self._content_handle is None:
-                path = new_path(self.spool, self.installation, 0).with_suffix(CONTENT_SUFFIX)
-                self._content_handle = open_private(path)
-            at = 0
-            while at < len(frame):
-                at += os.write(self._content_handle, frame[at:])
-        except JournalUnavailableError as error:
-            self.losses.count(error.reason)
+            if self._content_file is None:
+                self._content_file = self._new_content()
+            self._content_file.append(frame)
         except OSError as error:
-            self.losses.count(reason_of(error))
+            return reason_of(error)
+        return None
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
@@ -529,10 +677,10 @@ class Recorder:
         self.keeper.stop()
         self.do_chores(last=True)
         self.drain_content(all_=True)
-        if self._content_handle is not None:
-            os.fsync(self._content_handle)
-            os.close(self._content_handle)
-            self._content_handle = None
+        if self._content_file is not None:
+            with Guard("content.close"):
+                self._content_file.close()
+            self._content_file = None
         self.write_losses()
         self.retire(wait=True)
         with self._lock:
@@ -554,8 +702,8 @@ class Recorder:
         for journal in (self.journal, self._next, *self._old):
             if journal is not None:
                 journal.forget()
-        if self._content_handle is not None:
-            os.close(self._content_handle)
+        if self._content_file is not None:
+            self._content_file.forget()
         self._lock = threading.RLock()
         self.losses = Losses()
         self.dictionary.renew_lock()
