@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from weighbridge.cli.exits import CRASH, FINDINGS, PIPE_CLOSED, USAGE, guarded
+from weighbridge.cli.options import parse_day, parse_month
 from weighbridge.schemas.errors import ConfigError, LakeBusyError
 
 CANARY = "zebra" + "-canary"
@@ -146,3 +147,34 @@ def test_control_c_ends_with_130(tmp_path: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
         assert process.wait() == 130
         os.close(handle)
+
+
+def run(*arguments: str, stdout: int | None = subprocess.PIPE, shell: str = "") -> subprocess.CompletedProcess[bytes]:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "weighbridge.cli.main", *arguments]
+    if shell:
+        command = ["/bin/sh", "-c", f'exec "$@" {shell}', "sh", *command]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
+
+
+def test_an_output_that_the_caller_closed_is_no_crash() -> None:
+    done = run("--version", shell=">&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_argument_that_is_no_text_is_told_before_anything_is_done() -> None:
+    done = run("report", "--title", os.fsdecode(b"caf\xe9"))
+    assert done.returncode == USAGE
+    assert done.stderr.startswith(b"weighbridge: argument 3 has bytes that are no UTF-8; write it in UTF-8")
+
+
+@pytest.mark.parametrize("month", ["0001-01", "9999-12", "1899-12", "2200-01", "\u0662\u0660\u0662\u0666-01"])
+def test_a_month_whose_ends_no_zone_can_shift_is_none(month: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no month from 1900 to 2199"):
+        parse_month(month)
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "1899-12-31", "22000101"])
+def test_a_day_at_the_end_of_the_calendar_is_none(day: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no day from 1900 to 2199"):
+        parse_day(day)

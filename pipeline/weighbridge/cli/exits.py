@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
@@ -69,6 +69,19 @@ def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
             raise
         crashed(error, debug=debug())
         raise typer.Exit(CRASH) from None
+
+
+def check_text(arguments: Sequence[str]) -> None:
+    """Leave with `USAGE` where an argument has bytes that are no text; only a file that is there may be named so."""
+    for place, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            if not os.path.lexists(argument):
+                complain(
+                    f"argument {place} has bytes that are no UTF-8; write it in UTF-8, in a locale such as C.UTF-8"
+                )
+                raise SystemExit(USAGE) from None
 
 
 def complain(message: str) -> None:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -86,6 +88,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 def execute(arguments: Sequence[str] | None = None) -> None:
     """Run one command line, that of the process where null; raises SystemExit with the exit code."""
+    if sys.stdout is None:  # the caller closed it, as `>&-` does: what is printed goes nowhere
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
+    exits.check_text(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

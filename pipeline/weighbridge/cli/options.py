@@ -9,13 +9,15 @@ from typing import Annotated
 
 import typer
 
-_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+# A zone shifts the ends of a month by hours: no period may touch the first or last day a calendar can name.
+_FIRST_YEAR, _LAST_YEAR = 1900, 2199
+_MONTH = re.compile(r"(19|20|21)[0-9]{2}-(0[1-9]|1[0-2])")
 
 
 def parse_month(text: str) -> str:
     """A month written `YYYY-MM`."""
-    if not _MONTH.fullmatch(text) or text.startswith("0000"):
-        raise typer.BadParameter(f"{text!r} is no month; write it as YYYY-MM, such as 2026-03")
+    if not _MONTH.fullmatch(text):
+        raise typer.BadParameter(f"{text!r} is no month from 1900 to 2199; write it as YYYY-MM, such as 2026-03")
     return text
 
 
@@ -26,9 +28,9 @@ def parse_day(text: str) -> date:
             day = datetime.strptime(text, form).date()  # noqa: DTZ007 - a calendar day has no zone
         except ValueError:
             continue
-        if text in {day.strftime("%Y-%m-%d"), day.strftime("%Y%m%d")}:
+        if _FIRST_YEAR <= day.year <= _LAST_YEAR and text in {day.strftime("%Y-%m-%d"), day.strftime("%Y%m%d")}:
             return day
-    raise typer.BadParameter(f"{text!r} is no day; write it as YYYY-MM-DD or YYYYMMDD, such as 2026-03-31")
+    raise typer.BadParameter(f"{text!r} is no day from 1900 to 2199; write YYYY-MM-DD or YYYYMMDD, such as 2026-03-31")
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
