@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -255,3 +256,16 @@ def test_no_error_quotes_what_a_file_holds(
     while seen is not None:
         assert WORD not in str(seen)
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+
+
+@pytest.mark.parametrize("name", [f"{CANARY}.jsonl", os.fsdecode(b"canary\xff.jsonl")])
+def test_the_name_of_a_file_is_kept_only_where_it_is_a_name(lake: Lake, take: Take, jsonl: Jsonl, name: str) -> None:
+    (file,) = take(
+        [
+            jsonl(name, [ANSWERS[0]]),
+        ],
+        lake,
+    ).files
+    assert (file.name, file.rows_out) == (name, 1)
+    assert lake.scan("segment").collect()["name"].to_list() == ["unnamed"]
+    assert bytes_with_the_word(lake.root) == []

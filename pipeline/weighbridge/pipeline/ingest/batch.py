@@ -18,6 +18,7 @@ from weighbridge.pipeline.ingest.settle import CONFLICT, DUPLICATE, NEW, THERE, 
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import LakeError
+from weighbridge.schemas.identity import NAME
 
 # The alias comes first: where a run is cut off after it, the files of a later run still find each other.
 COMMIT_ORDER = (
@@ -35,6 +36,8 @@ COMMIT_ORDER = (
     "quarantine",
 )
 # What the record of a line is counted by; its identifiers go with it.
+# What the lake calls a file whose name is no name; its digest tells which it is.
+UNNAMED = "unnamed"
 _OF_A_LINE = ("request_scope", "attempt", "child", "usage_report", "invoice_line")
 _DERIVED = {**dict.fromkeys((*ATTEMPT, "alias_hi", "alias_lo"), pl.Int64), "source": pl.String}
 
@@ -208,7 +211,7 @@ class Batch:
                 {
                     "segment": file.heading.digest,
                     "importer": file.importer.name,
-                    "name": file.source.path.name,
+                    "name": _told_name(file.source.path.name),
                     "bytes": file.heading.bytes,
                     "writer": file.heading.writer,
                     "sequence_first": file.heading.sequence[0],
@@ -239,6 +242,11 @@ def forget(lake: Lake, digests: set[str]) -> None:
     kept = lake.scan("quarantine").filter(pl.col("day").is_in(days) & ~gone).collect()
     lake.replace("quarantine", kept, days=days)
     lake.replace("segment", lake.scan("segment").filter(~gone).collect(), days=None)
+
+
+def _told_name(name: str) -> str:
+    """The name of a file as the lake keeps it; one that may be a sentence, or is no text at all, is not kept."""
+    return name if NAME.fullmatch(name) else UNNAMED
 
 
 def _days(outcome: pl.DataFrame) -> set[date]:
