@@ -6,21 +6,20 @@ whatever does not fit goes to `Recorder.write_slow`, which learns and tries agai
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from weighbridge.capture import guard
 from weighbridge.capture.layout import Kind
 from weighbridge.capture.plan import Plan, ShapeError
-from weighbridge.capture.policy import Decision, sample_hash
+from weighbridge.capture.policy import Decision
 from weighbridge.capture.scope import current
 from weighbridge.schemas.identity import AttemptKey
 
 if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
 
-MISFIT: Final = (ShapeError, KeyError, TypeError, AttributeError, struct.error)
 _VERSION: Final = 0x7000
 
 
@@ -33,8 +32,8 @@ class Binding:
     """
 
     __slots__ = (
-        "__weakref__", "context", "counts", "decision", "facts", "hot", "level_bits", "mark_bits", "parameters",
-        "plans", "recorder", "root", "subject_bucket",
+        "__weakref__", "context", "counts", "decision", "facts", "hot", "learnt", "level_bits", "mark_bits",
+        "parameters", "plans", "recorder", "root", "subject_bucket",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +48,7 @@ class Binding:
         self.parameters = parameters
         self.subject_bucket = subject_bucket
         self.plans: list[Plan] = []
+        self.learnt = 0
         self.hot: tuple[Any, int] = (_never, 0)
         self.decision = Decision()
         self.level_bits = 1 << 32
@@ -66,21 +66,25 @@ class Binding:
         """Start an attempt; without a `key` it gets a fresh UUIDv7, without a `request` that of the scope around it."""
         recorder = self.recorder
         now = time.time_ns()
-        if key is None:
-            serial = recorder.serial()
-            hi, lo = (now // 1_000_000) << 16 | _VERSION | serial & 0xFFF, recorder.tail ^ serial
-        else:
-            hi, lo = key
-        attempt = Attempt(self, hi, lo, now // 1000)
-        if request is None and (around := current.get()) is not None:
-            request, scope = around.key, around.number
-        if request is not None:
-            attempt.request_hi, attempt.request_lo = request
-        attempt.place = scope | number << 32
-        if level is not None:
-            attempt.level_bits = level << 32
-        elif self.decision.threshold and sample_hash(recorder.key, hi, lo) < self.decision.threshold:
-            attempt.level_bits = self.decision.level << 32
+        serial = recorder.serial()
+        attempt = Attempt(
+            self, (now // 1_000_000) << 16 | _VERSION | serial & 0xFFF, recorder.tail ^ serial, now // 1000
+        )
+        try:
+            if key is not None:
+                attempt.hi, attempt.lo = key[0] | 0, key[1] | 0
+            if request is None:
+                if (around := current.get()) is not None:
+                    (attempt.request_hi, attempt.request_lo), scope = around.key, around.number
+            else:
+                attempt.request_hi, attempt.request_lo = request[0] | 0, request[1] | 0
+            attempt.place = scope | number << 32
+            if level is not None:
+                attempt.level_bits = (level & 0xFF) << 32
+            elif self.decision.threshold and self.decision.covers(recorder.key, attempt.hi, attempt.lo, now):
+                attempt.level_bits = self.decision.level << 32
+        except Exception as error:  # noqa: BLE001 - nothing may reach the host; what was set until here stands
+            guard.report(error, "begin")
         return attempt
 
     def tag(self, plan: Plan, kind: Kind = Kind.ATTEMPT) -> int:
@@ -132,14 +136,16 @@ class Attempt:
             True when the record survives a SIGKILL from here on. False when it waits in a buffer or was counted lost.
         """
         try:
+            # Between this test and the mark no other thread can run: there is no call and no jump back.
             if self.done:
-                return False
+                return self.binding.recorder.repeat()
             self.done = True
             binding = self.binding
+            # The plan before the file: a file that is present later than a plan was learnt has its entry.
+            store, tag = binding.hot
             journal = binding.recorder.journal
             offset = journal.take()
             if offset < journal.end:
-                store, tag = binding.hot
                 store(
                     journal.buffer,
                     offset,
@@ -160,10 +166,8 @@ class Attempt:
                     offset,
                 )
                 return True
-        except MISFIT:
+        except Exception:  # noqa: BLE001 - whatever did not fit is looked at again there, and nothing reaches the host
             return self.binding.recorder.write_slow(self, outcome, counts, usage, ids_expected, journal, offset)
-        except Exception as error:  # noqa: BLE001 - nothing may reach the host
-            return self.binding.recorder.swallow(error)
         return self.binding.recorder.write_slow(self, outcome, counts, usage, ids_expected, None, 0)
 
 

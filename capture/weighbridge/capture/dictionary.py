@@ -1,17 +1,24 @@
 """The dictionary of a process: words are stored once and records carry numbers.
 
 Every journal file is readable alone, so each file gets the entries it needs before the first record that uses them.
+A new file is given the entries that a living binding uses or that were asked for lately; the others are forgotten, so
+that neither memory nor the head of a file grows with all that was ever seen.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import Final
 
-MOST: Final = 1 << 20
+MOST: Final = 1 << 14
+# Plans have 24 bits in a slot, all else 31; two ranges, so that no number means two things.
+_FIRST_PLAN: Final = 1
+_FIRST_OTHER: Final = 1 << 24
+_LAST_PLAN: Final = _FIRST_OTHER - 1
+_LAST_OTHER: Final = (1 << 31) - 1
 
 
 class Entry(IntEnum):
@@ -24,55 +31,92 @@ class Entry(IntEnum):
     FOREIGN_ID = 5  # an identifier another system gave to one attempt
 
 
+Stored = tuple[Entry, int, bytes]
+
+
 class DictionaryFullError(Exception):
-    """More distinct entries than one process may have; the record that needs one is counted as lost."""
+    """More distinct entries in use than one process may have; the record that needs one is counted as lost."""
 
 
 class Dictionary:
-    """Numbers for entries. `write` puts an entry into the journal files that are open; it is called under the lock."""
+    """Numbers for entries.
 
-    def __init__(self, write: Callable[[Entry, int, bytes], None]) -> None:
-        self.lock = threading.RLock()
+    Args:
+        write: puts an entry into the journal files that are open; called under the lock.
+        living: numbers of entries that a living binding uses.
+        lock: the recorder's own; one lock for both, so that they cannot wait for each other.
+    """
+
+    def __init__(
+        self, write: Callable[[Entry, int, bytes], None], living: Callable[[], Collection[int]],
+        lock: AbstractContextManager[object],
+    ) -> None:  # fmt: skip
+        self.lock = lock
         self._write = write
+        self._living = living
         self._numbers: dict[tuple[Entry, bytes], int] = {}
-        self._entries: list[tuple[Entry, int, bytes]] = []
+        self._entries: dict[int, tuple[Entry, bytes, int]] = {}  # number -> entry, payload, generation last asked for
+        self._generation = 0
+        self._next = {True: _FIRST_PLAN, False: _FIRST_OTHER}
 
     def number(self, entry: Entry, content: Mapping[str, object]) -> int:
         """The number of an entry; written first if it is new.
 
         Raises:
-            DictionaryFullError: there are too many.
+            DictionaryFullError: there are too many in use.
         """
-        payload = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        payload = _payload(content)
         with self.lock:
             known = self._numbers.get((entry, payload))
             if known is not None:
+                self._entries[known] = (entry, payload, self._generation)
                 return known
             if len(self._entries) >= MOST:
+                self.turn()
+            number = self._next[entry is Entry.PLAN]
+            if len(self._entries) >= MOST or number > (_LAST_PLAN if entry is Entry.PLAN else _LAST_OTHER):
                 raise DictionaryFullError
-            number = len(self._entries) + 1
+            self._next[entry is Entry.PLAN] = number + 1
             self._write(entry, number, payload)
+            # In this order a fork in between costs a second number, never an entry that is missing.
+            self._entries[number] = (entry, payload, self._generation)
             self._numbers[entry, payload] = number
-            self._entries.append((entry, number, payload))
             return number
 
     def derive(self, number: int, more: Mapping[str, object]) -> int:
         """The number of entry `number` with `more` added."""
         with self.lock:
-            entry, _, payload = self._entries[number - 1]
+            entry, payload, _ = self._entries[number]
             return self.number(entry, {**json.loads(payload), **more})
 
     def once(self, entry: Entry, content: Mapping[str, object]) -> None:
         """Write an entry that only one record needs; later files do not repeat it."""
-        payload = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        payload = _payload(content)
         with self.lock:
             self._write(entry, 0, payload)
 
-    def renew_lock(self) -> None:
-        """In a forked child: the lock may be held by a thread that does not exist there."""
-        self.lock = threading.RLock()
-
-    def entries(self) -> list[tuple[Entry, int, bytes]]:
-        """All entries so far, for the head of the next file."""
+    def carried(self) -> list[Stored]:
+        """What the head of the next file must hold."""
         with self.lock:
-            return list(self._entries)
+            kept = set(self._living())
+            return [
+                (entry, number, payload)
+                for number, (entry, payload, asked) in self._entries.items()
+                if number in kept or asked >= self._generation - 1
+            ]
+
+    def turn(self) -> None:
+        """A new file has what `carried` gave; forget the rest."""
+        with self.lock:
+            kept = {number for _, number, _ in self.carried()}
+            self._generation += 1
+            for number in [number for number in self._entries if number not in kept]:
+                entry, payload, _ = self._entries.pop(number)
+                self._numbers.pop((entry, payload), None)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _payload(content: Mapping[str, object]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

@@ -7,6 +7,7 @@ by exception type and place only: the text of an exception may hold text of a pr
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -26,7 +27,7 @@ _SAY_AGAIN_S = 60.0
 
 swallowed: Counter[str] = Counter()
 _said: dict[str, float] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def raises() -> bool:
@@ -44,7 +45,14 @@ def report(error: BaseException, place: str) -> None:
             return
         _said[name] = now
         count = swallowed[name]
-    _LOG.warning("capture went on without a record: %s at %s (%d so far)", type(error).__name__, place, count)
+    with contextlib.suppress(Exception):  # a log handler of the host may raise, and this is its request
+        _LOG.warning("capture went on without a record: %s at %s (%d so far)", type(error).__name__, place, count)
+
+
+def after_fork() -> None:
+    """In a forked child: the lock may be held by a thread that does not exist there."""
+    global _lock  # noqa: PLW0603 - the one module-level lock
+    _lock = threading.RLock()
 
 
 class Guard:

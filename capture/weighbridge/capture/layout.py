@@ -34,6 +34,8 @@ LAYOUT_VERSION: Final = 1
 # closed (1) or rolled (2), slots taken, records written, records lost, crc32 of the four before
 CLOSE: Final = struct.Struct("<5q")
 
+# The last slots of a mapped file, one per gap reason: losses go there when no further file can be made.
+RESERVE: Final = 16
 WORDS: Final = COMMIT // 8  # 63 integers before the commit word
 NULL: Final = -1
 
@@ -49,6 +51,7 @@ class Kind(IntEnum):
     STARTED = 6
     SCOPE = 7
     USAGE = 8
+    VOID = 9  # taken, and then not needed
 
 
 # The first ten integers of an attempt slot.

@@ -23,7 +23,7 @@ class Losses:
     """Exact counters. The lock is held for a few additions; the request path comes here only after a loss."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may lose an attempt while a loss is being counted
         self._open: dict[GapReason, Loss] = {}
         self.total = 0
 
@@ -34,7 +34,8 @@ class Losses:
             loss = self._open.setdefault(reason, Loss(began_us=now))
             loss.attempts += attempts
             loss.tokens += tokens
-            loss.ended_us = now
+            loss.began_us = min(loss.began_us, now)  # the clock may have been set back
+            loss.ended_us = max(loss.ended_us, now)
             self.total += attempts
 
     def drain(self) -> dict[GapReason, Loss]:

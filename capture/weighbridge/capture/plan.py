@@ -19,6 +19,9 @@ from weighbridge.schemas import leaves
 
 Store = Callable[[Any, int, Sequence[int], Sequence[int], Any, int], None]
 STORED_LEAVES: Final = WORDS - len(HEAD)
+LONGEST_KEY: Final = 256
+_INTEGER: Final = {int}
+_REAL: Final = {float}
 
 
 class ShapeError(Exception):
@@ -44,6 +47,11 @@ class Plan:
     kinds: str
     constants: Mapping[str, str]
     store: Store = field(repr=False)
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is the plan of an answer without usage."""
+        return not self.paths and not self.constants
 
     def describe(self) -> dict[str, object]:
         """The dictionary entry that lets a reader decode the slots of this plan."""
@@ -73,13 +81,29 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
     kinds = "".join(reader.kinds)
     pad = COMMIT - 8 * (words + len(kinds))
     packer = struct.Struct(f"<{words}q{kinds}{pad}xq")
-    body = "\n ".join(
-        [*reader.lines, f"pack(buffer, offset, *head, *counts, {''.join(v + ', ' for v in reader.values)}commit)"]
-    )
-    source = f"def store(buffer, offset, head, counts, u, commit):\n {body}\n"
-    space: dict[str, Any] = {"pack": packer.pack_into, "ShapeError": ShapeError}
+    names = [f"v{index}" for index in range(len(kinds))]
+    lines = [*reader.lines, *(f"{name} = {value}" for name, value in zip(names, reader.values, strict=True))]
+    for kind, allowed in (("q", "integer"), ("d", "real")):
+        # Struct takes a bool for an integer and an integer for a float; a reading would not.
+        told = [name for name, its in zip(names, kinds, strict=True) if its == kind]
+        if told:
+            lines.append(f"if set(map(type, ({', '.join(told)},))) != {allowed}: raise ShapeError")
+        if told and kind == "d":
+            lines.append(f"if not isfinite({' + '.join(told)}): raise ShapeError")
+    lines.append(f"pack(buffer, offset, *head, *counts, {''.join(name + ', ' for name in names)}commit)")
+    source = "def store(buffer, offset, head, counts, u, commit):\n " + "\n ".join(lines) + "\n"
+    space: dict[str, Any] = {
+        "pack": packer.pack_into, "ShapeError": ShapeError, "integer": _INTEGER, "real": _REAL,
+        "isfinite": math.isfinite,
+    }  # fmt: skip
     exec(compile(source, f"<plan {number}>", "exec"), space)  # noqa: S102 - built from our own allow-list only
     return Plan(number, tuple(counts), tuple(reader.paths), kinds, reader.constants, space["store"])
+
+
+def _sound_key(inner: object) -> None:
+    """Only a plain string may stand in the source: a subclass could bring a `__repr__` of its own."""
+    if type(inner) is not str or len(inner) > LONGEST_KEY:
+        raise ShapeError("a key that is no plain, short string")
 
 
 class _Reader:
@@ -100,10 +124,11 @@ class _Reader:
             raise ShapeError("deeper than a usage object may be")
         if not isinstance(value, dict):
             raise ShapeError("a bare value; it is read off the path")
+        if len(value) > STORED_LEAVES:
+            raise ShapeError("more keys than a slot holds leaves")
         self.lines.append(f"if len({name}) != {len(value)}: raise ShapeError")
         for inner, item in value.items():
-            if not isinstance(inner, str):
-                raise ShapeError("a key that is no string")
+            _sound_key(inner)
             shown = inner if inner in leaves.KEYS else leaves.hashed_key(self.key, inner)
             self._value(item, f"{name}[{inner!r}]", inner, f"{path}.{shown}", depth)
 
@@ -136,11 +161,16 @@ class _Reader:
         for index, item in enumerate(items):
             if not isinstance(item, dict):
                 raise ShapeError("a list of bare values; it is read off the path")
+            if len(item) > STORED_LEAVES:
+                raise ShapeError("more keys than a slot holds leaves")
             label, discriminator = leaves.label_of(item, index, seen)
             element = f"{name}_{index}"
             self.lines += [f"{element} = {name}[{index}]", f"if len({element}) != {len(item)}: raise ShapeError"]
             for inner, value in item.items():
+                _sound_key(inner)
                 if inner == discriminator:
+                    if type(value) is not str:
+                        raise ShapeError("a label that is no plain string")
                     self.lines.append(f"if {element}[{inner!r}] != {value!r}: raise ShapeError")
                 else:
                     shown = inner if inner in leaves.KEYS else leaves.hashed_key(self.key, str(inner))
@@ -148,7 +178,11 @@ class _Reader:
 
     def _text(self, item: str, source: str, inner: str, path: str) -> None:
         flat = leaves.flatten({inner: item}, self.key, "x")
-        if flat.leaves and not flat.refusals:
+        if flat.refusals or (inner in leaves.MEASURE_KEYS and flat.leaves):
+            raise ShapeError("a number written as text; it is read off the path")
+        if flat.leaves:
+            if type(item) is not str:
+                raise ShapeError("text that is no plain string")
             self.lines.append(f"if {source} != {item!r}: raise ShapeError")
             self.constants[path] = flat.leaves[0].text or ""
         else:

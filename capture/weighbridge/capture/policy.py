@@ -26,7 +26,8 @@ from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, pseudonym
 
 PURPOSE: Final = re.compile(r"[a-z][a-z0-9_]{2,47}")
-_ALL: Final = 1 << 64
+_ALL: Final = 1 << 64  # a threshold that no hash reaches: every attempt
+_EPOCH: Final = date(1970, 1, 1).toordinal()
 _CELL_KEYS: Final = {"tenant", "route", "strategy", "level", "share", "purpose", "expires"}
 
 
@@ -45,10 +46,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What applies to a binding: attempts whose keyed hash is below `threshold` get `level`, others level 1."""
+    """What applies to a binding until `until_ns`: attempts whose keyed hash is below `threshold` get `level`.
+
+    All others get level 1.
+    """
 
     level: int = 1
     threshold: int = 0
+    until_ns: int = 0
+
+    def covers(self, key: bytes, hi: int, lo: int, now_ns: int) -> bool:
+        """Whether the attempt of this id is raised at `now_ns`."""
+        return now_ns < self.until_ns and (self.threshold >= _ALL or sample_hash(key, hi, lo) < self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ class Policy:
                 and rule.strategy in (None, strategy)
                 and today <= rule.expires
             ):
-                return Decision(rule.level, int(rule.share * _ALL))
+                return Decision(rule.level, int(rule.share * _ALL), _end_ns(rule.expires))
         return Decision()
 
 
@@ -77,7 +86,15 @@ def load_policy(path: Path, key: bytes) -> Policy:
     Raises:
         ConfigError: names the rule and the value that is wrong, and what is allowed.
     """
-    raw = path.read_bytes()
+    return parse_policy(path.read_bytes(), str(path), key)
+
+
+def parse_policy(raw: bytes, path: str, key: bytes) -> Policy:
+    """The policy whose bytes are `raw`; `path` is for messages.
+
+    Raises:
+        ConfigError: as `load_policy`.
+    """
     try:
         content = json.loads(raw)
     except ValueError as error:
@@ -117,6 +134,11 @@ def _rule(cell: object, where: str, key: bytes) -> Rule:
         names[part] = value
     tenant = None if names["tenant"] is None else pseudonym(key, "tenant", names["tenant"])
     return Rule(tenant, names["route"], names["strategy"], int(level), float(share), purpose, expires)
+
+
+def _end_ns(day: date) -> int:
+    """When a UTC day ends, in nanoseconds since 1970."""
+    return (day.toordinal() + 1 - _EPOCH) * 86_400 * 1_000_000_000
 
 
 def sample_hash(key: bytes, hi: int, lo: int) -> int:

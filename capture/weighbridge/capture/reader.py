@@ -18,8 +18,22 @@ from typing import Any, Final
 
 from weighbridge.capture import layout
 from weighbridge.capture.dictionary import Entry
-from weighbridge.capture.layout import CHECKED, CLOSE, CLOSING, COMMIT, HEADER, MAGIC, PAGE, SLOT, SLOTS_PER_PAGE, Kind
-from weighbridge.schemas.enumerations import Ended
+from weighbridge.capture.journal import entry_check
+from weighbridge.capture.layout import (
+    CHECKED,
+    CLOSE,
+    CLOSING,
+    COMMIT,
+    HEADER,
+    MAGIC,
+    PAGE,
+    RESERVE,
+    SLOT,
+    SLOTS_PER_PAGE,
+    Kind,
+    Outcome,
+)
+from weighbridge.schemas.enumerations import Ended, GapReason
 from weighbridge.schemas.errors import ContractError
 
 _EMPTY: Final = bytes(SLOT)
@@ -37,7 +51,8 @@ class Contents:
         dictionary: number -> (entry, content); one-off entries stand in `leaves` and `foreign_ids`.
         damaged: slots refused because a checksum did not fit.
         unfinished: slots that were taken and never committed.
-        unchecked: slots accepted on their commit word alone.
+        incomplete: records kept without their generation parameters, which this file does not hold.
+        unproved: ordinals of the slots accepted on their commit word alone.
         lost_by_close: what the closing record says was lost over the life of the process.
     """
 
@@ -54,9 +69,15 @@ class Contents:
     foreign_ids: list[dict[str, Any]] = field(default_factory=list)
     damaged: int = 0
     unfinished: int = 0
-    unchecked: int = 0
+    unproved: list[int] = field(default_factory=list)
+    incomplete: int = 0
     taken: int = 0
     lost_by_close: int | None = None
+
+    @property
+    def unchecked(self) -> int:
+        """How many slots were accepted on their commit word alone."""
+        return len(self.unproved)
 
 
 _WORDS: Final = struct.Struct(f"<{layout.WORDS}q")
@@ -74,29 +95,37 @@ def read_journal(path: Path) -> Contents:
     state = _closing(raw, contents)
     parts: dict[tuple[int, int, int], dict[int, bytes]] = {}
     last = -1
+    serial = slots - RESERVE if checks_at else slots
     for page in range(-(-whole // SLOTS_PER_PAGE)):
         at = slots_at + page * PAGE
         data = raw[at : at + PAGE]
         verdict = _page_verdict(raw, checks_at, page, data)
         for index in range(len(data) // SLOT):
             slot = data[index * SLOT : (index + 1) * SLOT]
+            number = page * SLOTS_PER_PAGE + index
             if slot == _EMPTY:
                 continue
-            number = page * SLOTS_PER_PAGE + index
-            last = number
+            if number < serial:
+                # Slots are handed out in order: an empty one before this one was taken and never stored.
+                contents.unfinished += number - last - 1
+                last = number
             if verdict is False:
                 contents.damaged += 1
             elif int.from_bytes(slot[COMMIT:], "little") != at + index * SLOT:
                 contents.unfinished += 1
             else:
-                contents.unchecked += verdict is None
+                if verdict is None:
+                    contents.unproved.append(number)
                 _take(contents, number, slot, parts)
-    contents.damaged += len(parts)
+    for page in range(-(-whole // SLOTS_PER_PAGE), slots // SLOTS_PER_PAGE):
+        # The file was cut: what a page held that is not there is known by its checksum alone.
+        contents.damaged += SLOTS_PER_PAGE * (_check_word(raw, checks_at, page) != 0)
     contents.taken = last + 1
     if state is not None and state != contents.taken:
         # The closing record counted other slots than are here: the file was cut or pages are missing.
         contents.damaged += max(0, state - contents.taken)
         contents.end = Ended.UNKNOWN
+    contents.slots = [kept for slot in contents.slots if (kept := _readable(contents, slot)) is not None]
     return contents
 
 
@@ -132,17 +161,20 @@ def _closing(raw: bytes, contents: Contents) -> int | None:
 
 def _page_verdict(raw: bytes, checks_at: int, page: int, data: bytes) -> bool | None:
     """True: checked and sound. False: damaged. None: no checksum was stored."""
-    if not checks_at:
-        return None
-    word = int.from_bytes(raw[checks_at + page * 8 : checks_at + page * 8 + 8], "little")
-    if word == 0:
-        return None
-    return word == zlib.crc32(data) | CHECKED
+    word = _check_word(raw, checks_at, page)
+    return None if word == 0 else word == zlib.crc32(data) | CHECKED
+
+
+def _check_word(raw: bytes, checks_at: int, page: int) -> int:
+    """The checksum stored for a page, 0 where there is none."""
+    return int.from_bytes(raw[checks_at + page * 8 : checks_at + page * 8 + 8], "little") if checks_at else 0
 
 
 def _take(contents: Contents, number: int, slot: bytes, parts: dict[tuple[int, int, int], dict[int, bytes]]) -> None:
     words = _WORDS.unpack_from(slot)
     kind = words[0] & 0xFF
+    if kind == Kind.VOID:
+        return
     if kind != Kind.DICTIONARY:
         contents.slots.append((number, words))
         return
@@ -150,10 +182,10 @@ def _take(contents: Contents, number: int, slot: bytes, parts: dict[tuple[int, i
     whole = parts.setdefault((entry, name, crc), {})
     whole[part] = slot[48:COMMIT]
     if len(whole) < total:
-        return
+        return  # the rest follows, or the file was full: the entry then stands whole in the next one
     del parts[entry, name, crc]
-    payload = b"".join(whole[index] for index in range(total))[:length]
-    if zlib.crc32(payload) != crc or entry not in set(Entry):
+    payload = b"".join(whole.get(index, b"") for index in range(len(whole)))[: max(0, length)]
+    if entry not in set(Entry) or entry_check(entry, name, total, payload) != crc:
         contents.damaged += 1
     elif entry == Entry.LEAVES:
         contents.leaves.append(json.loads(payload))
@@ -161,6 +193,45 @@ def _take(contents: Contents, number: int, slot: bytes, parts: dict[tuple[int, i
         contents.foreign_ids.append(json.loads(payload))
     else:
         contents.dictionary[name] = (Entry(entry), json.loads(payload))
+
+
+_OF_A_PLAN: Final = (Kind.ATTEMPT, Kind.USAGE, Kind.CHILD)
+_TIMES_AT: Final = {Kind.GAP: (4, 5), Kind.RECOUNT: (3,)}
+_LAST_US: Final = 253_402_300_799_999_999  # the year 9999
+_FIRST_US: Final = -62_135_596_800_000_000
+
+
+def _readable(contents: Contents, numbered: tuple[int, tuple[int, ...]]) -> tuple[int, tuple[int, ...]] | None:
+    """The slot, if every number in it that stands for something does; None, and counted as damaged, if not.
+
+    One record that cannot be read must not stop the others of its file from being sealed.
+    """
+    number, words = numbered
+    kind = words[0] & 0xFF
+    sound = kind in set(Kind) and all(_FIRST_US <= words[at] <= _LAST_US for at in _TIMES_AT.get(Kind(kind), (5,)))
+    if sound and kind in _OF_A_PLAN:
+        plan = contents.dictionary.get(words[0] >> 8 & 0xFFFFFF)
+        sound = plan is not None and plan[0] is Entry.PLAN and _sound_outcome(words[7])
+    if sound and kind in (*_OF_A_PLAN, Kind.SCOPE):
+        context = contents.dictionary.get(words[0] >> 32)
+        sound = context is not None and context[0] is Entry.CONTEXT
+    if sound and kind == Kind.GAP:
+        sound = 0 <= words[1] < len(GapReason)
+    if not sound:
+        contents.damaged += 1
+        return None
+    if kind in _OF_A_PLAN and words[6] > 0 and words[6] not in contents.dictionary:
+        contents.incomplete += 1
+        words = (*words[:6], -1, *words[7:])
+    return number, words
+
+
+def _sound_outcome(word: int) -> bool:
+    try:
+        Outcome.of(word)
+    except IndexError:
+        return False
+    return True
 
 
 def doubles(words: tuple[int, ...], at: int) -> float:

@@ -16,20 +16,20 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
-import json
+import operator
 import os
+import struct
 import sys
 import threading
-import time
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
-from weighbridge.capture import layout, policy
-from weighbridge.capture.binding import MISFIT, Attempt, Binding
+from weighbridge.capture import guard, layout, policy
+from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.content import SUFFIX as CONTENT_SUFFIX
 from weighbridge.capture.content import Content, ContentWriter, Place, Run, opening
 from weighbridge.capture.context import Context, Parameters
@@ -52,9 +52,9 @@ from weighbridge.capture.keeper import Keeper
 from weighbridge.capture.keys import KeyProvider
 from weighbridge.capture.layout import SLOT, Kind
 from weighbridge.capture.losses import Losses
-from weighbridge.capture.plan import Plan, ShapeError, compile_plan
+from weighbridge.capture.plan import LONGEST_KEY, Plan, ShapeError, compile_plan
 from weighbridge.schemas import leaves
-from weighbridge.schemas.enumerations import ChildKind, ForeignIdKind, GapReason
+from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, ForeignIdKind, GapReason, QuarantineReason
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import IDENTIFIER, NAME, AttemptKey, key_id
 from weighbridge.schemas.version import SCHEMA_VERSION
@@ -68,6 +68,7 @@ _NODES: Final = 1024  # of a usage object; a larger one is no usage and is not l
 _REASONS: Final = tuple(GapReason)
 _GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 _DAY_US: Final = 86_400_000_000
+_UNKNOWN: Final = layout.outcome_word(AttemptStatus.UNKNOWN)
 _KINDS: Final = {kind: code for code, kind in enumerate(ChildKind)}
 
 
@@ -463,24 +464,24 @@ class Recorder:
         offset: int,
     ) -> bool:
         """Write what the fast path could not: an unknown shape, a null, a full file, the fallback. Never raises."""
+        unused = journal if isinstance(journal, MappedJournal) else None
         try:
             if os.getpid() != self.pid:
+                unused = None
                 return False  # forked without a call of the fork hooks: this process has no journal
-            binding = attempt.binding
-            head = [
-                0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us,
-                attempt.parameters, outcome | attempt.level_bits | attempt.mark_bits, attempt.place, ids_expected,
-            ]  # fmt: skip
-            numbers = [-1 if value is None else int(value) for value in counts]
-            slot = self._render(binding, head, numbers, usage)
-            if isinstance(journal, MappedJournal):
-                journal.store(offset, slot)
-                durable = True
+            if not attempt.binding.context:
+                raise DictionaryFullError
+            slot = self._render(attempt.binding, _head(attempt, outcome, ids_expected), _whole(counts), usage, hot=True)
+            # The slot that was taken serves only while its file is the present one: an entry that was written since
+            # a roll stands in the new file.
+            if unused is not None and unused is self.journal:
+                unused.store(offset, slot)
+                unused, durable = None, True
             else:
                 durable = self._put(slot)
-            self.written_slow += 1
-            if not durable:
-                self.not_durable += 1
+            with self._tally:
+                self.written_slow += 1
+                self.not_durable += not durable
         except JournalUnavailableError as error:
             self.losses.count(error.reason)
         except DictionaryFullError:
@@ -489,6 +490,9 @@ class Recorder:
             return self.swallow(error, GapReason.SERIALISE)
         else:
             return durable
+        finally:
+            if unused is not None:
+                unused.void(offset)
         return False
 
     def put_usage(self, binding: Binding, attempt: Attempt, outcome: int, usage: object, part: int) -> bool:
@@ -525,23 +529,41 @@ class Recorder:
                 except JournalUnavailableError as error:
                     self.losses.count(error.reason, attempts=0)
 
-    def _render(self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int = 0) -> bytes:
+    def _render(
+        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int = 0, *,
+        hot: bool = False,
+    ) -> bytes:  # fmt: skip
+        """The slot of one record; `hot`: its plan becomes the one the fast path tries."""
         scratch = bytearray(SLOT)
-        for plan in list(binding.plans):
+        counts = [*counts[: len(binding.counts)], *[-1] * (len(binding.counts) - len(counts))]
+        for plan in reversed(list(binding.plans)):
             try:
                 self._store(plan, binding, head, counts, usage, scratch)
-            except MISFIT:
+            except Exception:  # noqa: BLE001, S112 - a usage object may be anything; the last resort is below
                 continue
+            break
+        else:
+            plan = self._learnt(binding, head, counts, usage, part, scratch)
+        if hot:
             binding.hot = (plan.store, binding.tag(plan))
-            return bytes(scratch)
+        return bytes(scratch)
+
+    def _learnt(
+        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int, scratch: bytearray
+    ) -> Plan:
+        """Learn the shape of `usage`; where no plan can store it, its leaves get an entry of their own."""
         try:
+            if binding.learnt >= MOST_LEARNT and usage is not None:
+                raise ShapeError("this binding met too many shapes to learn another")
             plan = self._learn(binding, usage)
             self._store(plan, binding, head, counts, usage, scratch)
-        except ShapeError:
-            plan = self._learn(binding, None)
+        except (DictionaryFullError, JournalUnavailableError):
+            raise
+        except Exception:  # noqa: BLE001 - as above
+            plan = next((plan for plan in binding.plans if plan.bare), None) or self._learn(binding, None)
             self._write_leaves(binding, head, usage, part)
             self._store(plan, binding, head, counts, None, scratch)
-        return bytes(scratch)
+        return plan
 
     def _store(
         self, plan: Plan, binding: Binding, head: list[int], counts: Sequence[int], usage: object, scratch: bytearray
@@ -550,21 +572,22 @@ class Recorder:
         plan.store(scratch, 0, head, counts, usage, 1)
 
     def _learn(self, binding: Binding, usage: object) -> Plan:
-        if len(binding.plans) >= MOST_PLANS:
-            binding.plans.pop(0)
-        with self.dictionary.lock:
+        with self._lock:
             trial = compile_plan(0, binding.counts, usage, self.key, binding.root)
             number = self.dictionary.number(Entry.PLAN, trial.describe())
             plan = compile_plan(number, binding.counts, usage, self.key, binding.root)
-        binding.plans.append(plan)
-        binding.hot = (plan.store, binding.tag(plan))
+            if len(binding.plans) >= MOST_PLANS:
+                binding.plans.pop(0)
+            binding.plans.append(plan)
+            binding.learnt += 1
         return plan
 
     def _write_leaves(self, binding: Binding, head: Sequence[int], usage: object, part: int) -> None:
-        flat = leaves.flatten(usage, self.key, binding.root)
+        flat = _flattened(usage, self.key, binding.root)
         content = {
             "attempt": AttemptKey(head[1], head[2]).to_hex(),
             "context": binding.context,
+            "us": head[5],
             "outcome": head[7],
             "part": part,
             "leaves": [list(leaf) for leaf in flat.leaves],
@@ -573,6 +596,12 @@ class Recorder:
             "integral": flat.integral_floats,
         }
         self.dictionary.once(Entry.LEAVES, content)
+
+    def repeat(self) -> bool:
+        """Count a second finish of an attempt; its first one stands. Always False."""
+        with self._tally:
+            self.repeated += 1
+        return False
 
     def swallow(self, error: Exception, reason: GapReason = GapReason.CALLBACK_ERROR) -> bool:
         """Count an attempt lost through an error of our own. Always False."""
@@ -600,7 +629,7 @@ class Recorder:
                 0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us,
                 attempt.parameters, outcome | attempt.level_bits, child | _KINDS[kind] << 16, -1,
             ]  # fmt: skip
-            slot = self._render(attempt.binding, head, counts, None)
+            slot = self._render(attempt.binding, head, _whole(counts), None)
             return self._put(bytes((Kind.CHILD,)) + slot[1:])
         except JournalUnavailableError as error:
             self.losses.count(error.reason, attempts=0)
@@ -614,8 +643,11 @@ class Recorder:
     def finish_many(self, finished: Iterable[tuple[Attempt, int, Sequence[int], object]]) -> int:
         """Finish the attempts that ended in one engine step; how many are durable."""
         durable = 0
-        for attempt, outcome, counts, usage in finished:
-            durable += attempt.finish(outcome, counts, usage)
+        try:
+            for attempt, outcome, counts, usage in finished:
+                durable += attempt.finish(outcome, counts, usage)
+        except Exception as error:  # noqa: BLE001 - what was handed over is no list of finishes
+            self.swallow(error)
         return durable
 
     # -- content -------------------------------------------------------------------------------------------------------
@@ -659,14 +691,17 @@ class Recorder:
     def write_losses(self) -> None:
         """Write what was lost as gap records; what cannot be written now waits (keeper and close only)."""
         for reason, loss in self.losses.drain().items():
-            slot = bytearray(SLOT)
-            words = (Kind.GAP, list(GapReason).index(reason), loss.attempts, loss.tokens, loss.began_us, loss.ended_us)
-            for index, word in enumerate(words):
-                slot[index * 8 : index * 8 + 8] = int(word).to_bytes(8, "little", signed=True)
+            index = _REASONS.index(reason)
+            words = (Kind.GAP, index, loss.attempts, loss.tokens, loss.began_us, loss.ended_us)
             try:
-                self._put(bytes(slot))
+                self._put(struct.pack("<6q", *words) + bytes(SLOT - 48))
             except JournalUnavailableError:
-                self.losses.give_back(reason, loss)
+                with self._keeping:
+                    last = self._old[-1] if self._old else None
+                    if isinstance(last, MappedJournal) and not last.vanished():
+                        last.put_gap(index, *words[2:])
+                    else:
+                        self.losses.give_back(reason, loss)
 
     def close(self) -> None:
         """Write what waits, close the files. Later finishes are counted as lost through shutdown."""
@@ -681,15 +716,21 @@ class Recorder:
             with Guard("content.close"):
                 self._content_file.close()
             self._content_file = None
-        self.write_losses()
-        self.retire(wait=True)
         with self._lock:
-            last, self.journal = self.journal, NoJournal(GapReason.SHUTDOWN)
             spare, self._next = self._next, None
-        last.close(1, last.used(), self.losses.total)
+            self._unopened = False
         if spare is not None:
             spare.discard()
+        for step in (self.replace_lost_files, self.write_losses, lambda: self.retire(wait=True), self._close_last):
+            with Guard("close"):
+                step()
         _living.discard(self)
+
+    def _close_last(self) -> None:
+        with self._lock:
+            last, self.journal = self.journal, NoJournal(GapReason.SHUTDOWN)
+            last.stop()
+        last.close(1, last.used(), self.losses.total)
 
     def do_chores(self, *, last: bool = False) -> None:
         """What adapters left for the keeper (keeper and close only)."""
@@ -704,14 +745,77 @@ class Recorder:
                 journal.forget()
         if self._content_file is not None:
             self._content_file.forget()
-        self._lock = threading.RLock()
+        self._lock = self.dictionary.lock = threading.RLock()
+        self._tally = threading.Lock()
         self.losses = Losses()
-        self.dictionary.renew_lock()
+        closed = self._closed
         self._reset()
-        self.open()
+        if not closed:
+            self.journal = NoJournal(GapReason.FORK)
+            self._unopened = True
 
 
-_living: weakref.WeakSet[Recorder] = weakref.WeakSet()
+def _head(attempt: Attempt, outcome: object, ids_expected: object) -> list[int]:
+    """The head of an attempt whatever the caller passed; what is no integer is unknown."""
+    word = outcome if _is_word(outcome) else _UNKNOWN
+    ids = ids_expected if _is_word(ids_expected) else -1
+    return [
+        0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us, attempt.parameters,
+        word | attempt.level_bits | attempt.mark_bits, attempt.place, ids,
+    ]  # fmt: skip
+
+
+def _is_word(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and -(1 << 63) <= value < 1 << 63
+
+
+def _whole(counts: object) -> list[int]:
+    """Counts whatever the caller passed; what is no 64-bit integer is unknown, and said."""
+    if not isinstance(counts, (tuple, list)):
+        report_error(TypeError(), "counts")
+        return []
+    out = []
+    for value in counts:
+        if hasattr(value, "__index__") and _is_word(operator.index(value)):
+            out.append(operator.index(value))
+        else:
+            if value is not None:
+                report_error(TypeError(), "counts")
+            out.append(-1)
+    return out
+
+
+def _flattened(usage: object, key: bytes, root: str) -> leaves.Flattened:
+    """The leaves of a usage object, or a refusal where it is too large, or changes or raises while it is read."""
+    refused = leaves.Flattened()
+    try:
+        if _nodes(usage, _NODES) < 0:
+            refused.refusals.append(leaves.Refusal(root, QuarantineReason.TOO_LARGE))
+            return refused
+        return leaves.flatten(usage, key, root)
+    except Exception as error:  # noqa: BLE001 - the object may be anything
+        report_error(error, "usage")
+    refused.refusals.append(leaves.Refusal(root, QuarantineReason.TYPE))
+    return refused
+
+
+def _nodes(value: object, left: int) -> int:
+    """How many more values a usage object may have after `value`; below 0: it has too many, or a key too long."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            left = _nodes(item, left - 1) if len(str(key)) <= LONGEST_KEY else -1
+            if left < 0:
+                break
+    elif isinstance(value, (list, tuple)):
+        left = left - len(value)
+        for item in value[: leaves.MAX_LIST + 1] if left >= 0 else ():
+            left = _nodes(item, left)
+            if left < 0:
+                break
+    return left
+
+
+_living: set[Recorder] = set()
 
 
 def _close_all() -> None:
@@ -720,6 +824,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
+    guard.after_fork()
     for recorder in list(_living):
         recorder.after_fork()
 

@@ -278,8 +278,9 @@ def _leaves(
     key = (int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True))
     attempt = attempts.get(key)
     if attempt is None:
-        contents.damaged += 1
-        return
+        # The file was full between the leaves and their attempt, which stands in the next one.
+        context = contents.dictionary.get(entry["context"], (None, {}))[1]
+        attempt = {**context, "attempt_hi": key[0], "attempt_lo": key[1], "day": _day(entry["us"])}
     leaves = {path: (integer, text) for path, integer, text in entry["leaves"]}
     outcome = Outcome.of(entry["outcome"])
     report = _report(attempt, leaves, outcome, entry.get("part", 0))
