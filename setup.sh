@@ -15,15 +15,33 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "setup: $*"; exit 2; }
 
-apt_installed() { # EXTRAS DIGEST: whether an earlier installation from the same files had all of these extras
-    local had digest extra missing
-    [ -f "$VENV/.installed" ] || return 1
-    while read -r had digest; do
-        missing=""
-        for extra in ${1//,/ }; do case ",$had," in *",$extra,"*) ;; *) missing=1 ;; esac done
-        if [ -z "$missing" ] && [ "$digest" = "$2" ]; then return 0; fi
-    done <"$VENV/.installed"
+apt_install() { # PACKAGE...: with apt-get where that is possible
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+    say "setup: installing $* with apt-get"
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"; } \
+        >/dev/null </dev/null
+}
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() { # prints the first interpreter that is 3.11 or later
+    local name
+    for name in ${PYTHON:-python3.11 python3 python3.12 python3.13 python3.14}; do
+        if command -v "$name" >/dev/null && new_enough "$name"; then command -v "$name"; return 0; fi
+    done
     return 1
+}
+
+make_venv() {
+    local python
+    if [ -x "$VENV/bin/python" ] && new_enough "$VENV/bin/python"; then return 0; fi
+    python="$(find_python)" || { apt_install python3 python3-venv && python="$(find_python)"; } \
+        || fail "Python 3.11 or later is needed; install it, or name it: PYTHON=/path/to/python $0"
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        apt_install python3-venv "$(basename "$(readlink -f "$python")")-venv" || apt_install python3-venv \
+            || fail "the venv module of $python is missing; as root: apt-get install python3-venv"
+    fi
+    "$python" -m venv --clear "$VENV"
 }
 
 installed() { # EXTRAS DIGEST: whether an earlier installation from the same files had all of these extras
