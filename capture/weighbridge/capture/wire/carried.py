@@ -1,0 +1,34 @@
+"""What the caller's context carries: the attempt a server is answering, and names for tenant, task and route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from weighbridge.schemas.identity import AttemptKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Tenant, task and route as the calling code names them, in clear; only pseudonyms of tenants are written."""
+
+    tenant: str | None = None
+    task: str | None = None
+    route: str | None = None
+
+
+# Set by a server's middleware while it answers; an engine's adapter in the same process takes it as its key.
+answering: ContextVar[AttemptKey | None] = ContextVar("weighbridge_answering", default=None)
+named: ContextVar[Names | None] = ContextVar("weighbridge_named", default=None)
+
+
+@contextmanager
+def names(*, tenant: str | None = None, task: str | None = None, route: str | None = None) -> Iterator[None]:
+    """Name tenant, task and route of every call that is made inside."""
+    token = named.set(Names(tenant=tenant, task=task, route=route))
+    try:
+        yield
+    finally:
+        named.reset(token)
