@@ -205,7 +205,7 @@ class Content:
 
 
 def _cost(ids: Any, length: int) -> int:
-    """What a waiting run keeps in memory: Python integers are objects of their own, an array has at most 8 bytes each."""
+    """What a waiting run keeps in memory: Python integers are objects, an array has at most 8 bytes for each."""
     return length * (36 if isinstance(ids, (list, tuple)) else 8) + 2 * _ABOUT_BYTES
 
 
