@@ -22,18 +22,20 @@ def reconcile(
 ) -> int:
     """Explain every gap between observed and reported tokens.
 
-    Amounts are priced anew with the book first. Run again, it changes nothing. Exit 1 where a finding is open and at
-    least a warning.
+    Usage is read anew with the dialects of this version and priced anew with the book first. Run again, it changes
+    nothing. Exit 1 where a finding is open and at least a warning.
     """
     from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.reconcile.reconcile import reconcile as weigh
-    from weighbridge.pipeline.run.night import days_of, set_prices
+    from weighbridge.pipeline.run.night import days_of, read_anew, set_prices
 
     home = home_of(ctx, config, log_level)
     lake = home.lake()
     months = (month,) if month else months_of(lake)
-    set_prices(home, days_of(lake, months))
-    _log.info("priced; reconciling %d months", len(months))
+    days = days_of(lake, months)
+    read_anew(home, days)
+    set_prices(home, days)
+    _log.info("read and priced; reconciling %d months", len(months))
     result = weigh(lake, month=month, key_id=home.key_id)
     counts = Counter((finding.period, str(finding.severity), finding.code) for finding in result.findings)
     if as_json:

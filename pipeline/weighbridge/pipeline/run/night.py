@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
+from weighbridge.pipeline.ingest.readings import refresh_readings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
@@ -74,6 +75,16 @@ def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
         tenant=intake.tenant,
         task=intake.task,
     )
+
+
+def read_anew(home: Home, days: Collection[date]) -> int:
+    """Read the usage reports of these days with the dialects of now; how many readings that is.
+
+    So a dialect that was mended, or that came later, mends the past too. Days that read as before are not written.
+    """
+    lake = home.lake()
+    with lake.lock():
+        return refresh_readings(lake, days)
 
 
 def set_prices(home: Home, days: Collection[date]) -> int:
