@@ -14,6 +14,7 @@ import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -450,6 +451,40 @@ def test_a_full_disk_is_said_and_nothing_is_committed(lake: Lake) -> None:
     assert "Make room, then run it again" in output
     assert lake.digests() == before
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+def test_a_write_that_failed_leaves_no_file_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two days were written when the third failed: a full disk would stay full of files no commit names."""
+    lake.append("gap", gaps((MAY_1, "a", 1)))
+    kept = sorted(Path(lake.root).rglob("*.parquet"))
+    written = 0
+    write = lake_module.write_file
+
+    def fail_at_third(*args: Any) -> Any:
+        nonlocal written
+        written += 1
+        if written == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*args)
+
+    monkeypatch.setattr(lake_module, "write_file", fail_at_third)
+    with pytest.raises(LakeFullError):
+        lake.append("gap", gaps((MAY_1, "a", 2), (MAY_2, "a", 2), (MAY_3, "a", 2)))
+    assert sorted(Path(lake.root).rglob("*.parquet")) == kept
+
+
+def test_a_failure_after_the_commit_takes_no_file_away(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = Lake._commit
+
+    def commit_then_fail(*args: Any) -> None:
+        commit(*args)
+        raise OSError(errno.EIO, "after the commit")
+
+    monkeypatch.setattr(Lake, "_commit", commit_then_fail)
+    with pytest.raises(LakeError):
+        lake.append("gap", gaps((MAY_1, "a", 1)))
+    monkeypatch.undo()
+    assert lake.scan("gap").collect().height == 1
 
 
 def test_no_space_left_is_transient(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

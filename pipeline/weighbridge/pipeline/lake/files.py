@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from datetime import date, datetime
+from pathlib import Path
 
 import polars as pl
 from deltalake.transaction import AddAction
@@ -44,7 +45,13 @@ def ordered(about: Table, rows: pl.DataFrame) -> pl.DataFrame:
     return complete(about.name, rows).sort(about.key, maintain_order=True)
 
 
-def write_file(place: Place, about: Table, day: date | None, rows: pl.DataFrame) -> AddAction:
+def new_path(day: date | None) -> str:
+    """A name inside the table's folder that no other file has."""
+    folder = [] if day is None else [f"day={day.isoformat()}"]
+    return "/".join([*folder, f"part-{uuid.uuid4()}.parquet"])
+
+
+def write_file(place: Place, about: Table, day: date | None, rows: pl.DataFrame, path: str) -> AddAction:
     """Write one file of one day and say what it holds, for a commit to name.
 
     Args:
@@ -52,9 +59,8 @@ def write_file(place: Place, about: Table, day: date | None, rows: pl.DataFrame)
         about: the table.
         day: the day, null where the table is not kept by day.
         rows: its rows; see `ordered`.
+        path: where in the table's folder; see `new_path`.
     """
-    folder = [] if day is None else [f"day={day.isoformat()}"]
-    path = "/".join([*folder, f"part-{uuid.uuid4()}.parquet"])
     target = place.at(about.domain, about.name, path)
     stored = rows.drop("day") if about.daily else rows
     stored.write_parquet(_reachable(target), compression="zstd", compression_level=1, mkdir=True)
@@ -66,6 +72,16 @@ def write_file(place: Place, about: Table, day: date | None, rows: pl.DataFrame)
         data_change=True,
         stats=json.dumps(_statistics(about, stored)),
     )
+
+
+def remove_file(place: Place, about: Table, path: str) -> None:
+    """Take away a file that no commit names; one that was never made is no error."""
+    target = _reachable(place.at(about.domain, about.name, path))
+    if "://" in target:
+        store, name = place.store_of(target)
+        store.delete_file(name)
+    else:
+        Path(target).unlink(missing_ok=True)
 
 
 def _reachable(target: str) -> str:

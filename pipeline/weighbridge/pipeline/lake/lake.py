@@ -11,8 +11,8 @@ no version names, which `compact` removes. Nothing else is written, so nothing e
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import date
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from weighbridge.pipeline.lake.failure import told
-from weighbridge.pipeline.lake.files import by_day, ordered, write_file
+from weighbridge.pipeline.lake.files import by_day, new_path, ordered, remove_file, write_file
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import declared, empty, fitted, polars_schema
 from weighbridge.schemas import canonical
@@ -97,8 +97,8 @@ class Lake:
         if rows.height:
             with self.lock(), told(f"writing {table}", self.place.root):
                 opened = self._writable(about)
-                added = [write_file(self.place, about, day, of_day) for day, of_day in by_day(about, rows)]
-                self._commit(about, opened, [*added], note)
+                with self._drafts(about) as write:
+                    self._commit(about, opened, [write(day, of_day) for day, of_day in by_day(about, rows)], note)
         return rows.height
 
     def replace(
@@ -123,13 +123,14 @@ class Lake:
             present = self._files(table)
             actions: list[AddAction | RemoveAction] = []
             gone = set(present["day"].unique() if days is None else days)
-            for day, of_day in by_day(about, rows):
-                gone.discard(day)
-                if not self._holds(about, present, day, of_day):
-                    actions += [write_file(self.place, about, day, of_day), *_removals(present, day)]
-            actions += [removal for day in gone for removal in _removals(present, day)]
-            if actions:
-                self._commit(about, self._writable(about), actions, note)
+            with self._drafts(about) as write:
+                for day, of_day in by_day(about, rows):
+                    gone.discard(day)
+                    if not self._holds(about, present, day, of_day):
+                        actions += [write(day, of_day), *_removals(present, day)]
+                actions += [removal for day in gone for removal in _removals(present, day)]
+                if actions:
+                    self._commit(about, self._writable(about), actions, note)
 
     def scan(
         self, table: str, *, first: date | None = None, last: date | None = None, columns: Sequence[str] | None = None
@@ -202,8 +203,11 @@ class Lake:
             present = self._files(table)
             crowded = present.group_by("day").len().filter(pl.col("len") > 1)["day"].sort().to_list()
             for day in crowded:
-                merged = write_file(self.place, about, day, self._day(about, day))
-                self._commit(about, self._writable(about), [merged, *_removals(present, day)], {"compacted": "true"})
+                with self._drafts(about) as write:
+                    merged = write(day, self._day(about, day))
+                    self._commit(
+                        about, self._writable(about), [merged, *_removals(present, day)], {"compacted": "true"}
+                    )
             if present.height:
                 DeltaTable(self._uri(table)).vacuum(
                     retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False, full=True
@@ -276,11 +280,32 @@ class Lake:
             opened = DeltaTable(self._uri(about.name))
         return opened
 
+    @contextmanager
+    def _drafts(self, about: Table) -> Iterator[Callable[[date | None, pl.DataFrame], AddAction]]:
+        """A writer of files that are taken away again unless a commit names them: a full disk is not left full."""
+        drafts: list[str] = []
+
+        def write(day: date | None, rows: pl.DataFrame) -> AddAction:
+            path = new_path(day)
+            drafts.append(path)
+            return write_file(self.place, about, day, rows, path)
+
+        try:
+            yield write
+        except BaseException:
+            # The failure may have come after the commit; what the table names is kept, and so is all if it cannot tell.
+            with suppress(Exception):
+                named = set(self._files(about.name)["path"])
+                for path in drafts:
+                    if path not in named:
+                        remove_file(self.place, about, path)
+            raise
+
     def _commit(
-        self, about: Table, opened: DeltaTable, actions: list[AddAction | RemoveAction], note: Mapping[str, str]
+        self, about: Table, opened: DeltaTable, actions: Sequence[AddAction | RemoveAction], note: Mapping[str, str]
     ) -> None:
         opened.create_write_transaction(
-            actions,
+            [*actions],
             mode="append",
             schema=opened.schema(),
             partition_by=["day"] if about.daily else [],
