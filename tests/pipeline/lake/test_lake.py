@@ -22,6 +22,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from weighbridge.pipeline.lake import Lake, LakeFullError, empty, polars_schema, shaped
+from weighbridge.pipeline.lake import files
 from weighbridge.pipeline.lake import lake as lake_module
 from weighbridge.schemas.errors import LakeBusyError, LakeError, Transient
 from weighbridge.schemas.tables import TABLES
@@ -458,7 +459,7 @@ def test_a_write_that_failed_leaves_no_file_behind(lake: Lake, monkeypatch: pyte
     lake.append("gap", gaps((MAY_1, "a", 1)))
     kept = sorted(Path(lake.root).rglob("*.parquet"))
     written = 0
-    write = lake_module.write_file
+    write = files.write_file
 
     def fail_at_third(*args: Any) -> Any:
         nonlocal written
