@@ -21,8 +21,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from weighbridge.pipeline.lake import Lake, LakeFullError, empty, polars_schema, shaped
-from weighbridge.pipeline.lake import files
+from weighbridge.pipeline.lake import Lake, LakeFullError, empty, files, polars_schema, shaped
 from weighbridge.pipeline.lake import lake as lake_module
 from weighbridge.schemas.errors import LakeBusyError, LakeError, Transient
 from weighbridge.schemas.tables import TABLES
