@@ -44,8 +44,8 @@ class Scope:
     """One stage of one request, or the request itself (number 0)."""
 
     __slots__ = (
-        "_context", "_ordinals", "_recorder", "_started_us", "input_tokens", "key", "number", "output_tokens", "parent",
-        "stage",
+        "_context", "_left", "_ordinals", "_outer", "_plain", "_recorder", "_started_us", "input_tokens", "key",
+        "number", "output_tokens", "parent", "stage",
     )  # fmt: skip
 
     def __init__(
@@ -58,7 +58,10 @@ class Scope:
         self.parent = parent
         self.stage = stage
         self._context = context
+        self._plain = context  # without the name of a stage: its children have names of their own, or none
         self._ordinals = ordinals
+        self._outer: Scope | None = None
+        self._left = False
         self._started_us = time.time_ns() // 1000
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
@@ -72,7 +75,7 @@ class Scope:
     def inside(self, stage: Stage, name: str | None = None) -> Iterator[Scope]:
         """A stage that runs inside this one. It may run in another task or thread, and beside its siblings."""
         child = self._child(stage, name)
-        token = current.set(child)
+        child.enter()
         status = AttemptStatus.SUCCEEDED
         try:
             yield child
@@ -80,16 +83,35 @@ class Scope:
             status = AttemptStatus.FAILED if isinstance(error, Exception) else AttemptStatus.ABORTED
             raise
         finally:
-            current.reset(token)
+            child.leave()
             child.write(status)
 
+    def enter(self) -> None:
+        """Become the current scope."""
+        self._outer = current.get()
+        current.set(self)
+
+    def leave(self) -> None:
+        """Make the innermost scope that is still open the current one.
+
+        No token is reset: an event loop closes an abandoned generator in a context that never entered its scope, and
+        two generators that are read in turns leave in another order than they entered.
+        """
+        self._left = True
+        scope = current.get()
+        while scope is not None and scope._left:  # noqa: SLF001 - of its own class
+            scope = scope._outer  # noqa: SLF001 - as above
+        current.set(scope)
+
     def _child(self, stage: Stage, name: str | None) -> Scope:
-        context = self._context
+        context = self._plain
         if name is not None:
             if not NAME.fullmatch(name):
                 raise ConfigError(f"a stage name must match {NAME.pattern}; it is written to disk in clear")
-            context = self._recorder.scope_context(self._context, name)
-        return Scope(self._recorder, self.key, next(self._ordinals), self.number, stage, context, self._ordinals)
+            context = self._recorder.scope_context(self._plain, name)
+        child = Scope(self._recorder, self.key, next(self._ordinals), self.number, stage, context, self._ordinals)
+        child._plain = self._plain
+        return child
 
     def write(self, status: AttemptStatus) -> None:
         """Write the scope's record; guarded, like everything that runs inside the host."""
@@ -119,7 +141,7 @@ def request(recorder: Recorder, context: Context, *, key: AttemptKey | None = No
     number = recorder.dictionary.number(Entry.CONTEXT, context.entry(recorder.key))
     ordinals = itertools.count(1)
     scope = Scope(recorder, key or new_attempt_id(), 0, None, Stage.REQUEST, number, ordinals)
-    token = current.set(scope)
+    scope.enter()
     status = AttemptStatus.SUCCEEDED
     try:
         yield scope
@@ -127,7 +149,7 @@ def request(recorder: Recorder, context: Context, *, key: AttemptKey | None = No
         status = AttemptStatus.FAILED if isinstance(error, Exception) else AttemptStatus.ABORTED
         raise
     finally:
-        current.reset(token)
+        scope.leave()
         scope.write(status)
 
 

@@ -27,8 +27,9 @@ named: ContextVar[Names | None] = ContextVar("weighbridge_named", default=None)
 @contextmanager
 def names(*, tenant: str | None = None, task: str | None = None, route: str | None = None) -> Iterator[None]:
     """Name tenant, task and route of every call that is made inside."""
-    token = named.set(Names(tenant=tenant, task=task, route=route))
+    before = named.get()
+    named.set(Names(tenant=tenant, task=task, route=route))
     try:
         yield
     finally:
-        named.reset(token)
+        named.set(before)  # no token: a generator may be closed in another context than it was entered in
