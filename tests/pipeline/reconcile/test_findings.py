@@ -227,17 +227,32 @@ def test_one_identifier_under_two_attempts_is_ambiguous(world: World) -> None:
 
 
 def test_what_could_not_be_read_is_found_by_importer_and_reason(world: World) -> None:
-    """Its evidence is the file; there is no attempt."""
+    """Its evidence is the file; there is no attempt. A record counts once, however many of its values are odd."""
     matched(world, 1)
     place = {"segment": FILE, "day": DAY, "source": "import", "importer": "mapped"}
-    for line, reason in ((3, "fraction"), (4, "fraction"), (9, "range")):
-        world.add("quarantine", {**place, "line": line, "reason": reason})
+    for line, reason, path in (
+        (3, "fraction", "usage.input_total"),
+        (3, "fraction", "usage.output_total"),
+        (4, "fraction", "usage.input_total"),
+        (9, "range", "usage.total"),
+    ):
+        world.add("quarantine", {**place, "line": line, "reason": reason, "path": path})
     found = {f.subject["reason"]: f for f in weighed(world).result.findings}
     assert {reason: figures(f) for reason, f in found.items()} == {
         "fraction": (2, 0, 2, 2, "rows"),
         "range": (1, 0, 1, 1, "rows"),
     }
     assert (found["range"].segments, found["range"].evidence, found["range"].severity) == ((FILE,), (), "warning")
+
+
+def test_rows_of_two_tables_of_a_segment_are_two_records(world: World) -> None:
+    """Both stand on line 3, each of its own table; the attempt has two odd values."""
+    matched(world, 1)
+    place = {"segment": FILE, "day": DAY, "source": "agent", "importer": "segment", "line": 3, "reason": "schema"}
+    for path in ("attempt.model_served", "attempt.task", "child.model"):
+        world.add("quarantine", {**place, "path": path})
+    (found,) = weighed(world).result.findings
+    assert figures(found) == (2, 0, 2, 2, "rows")
 
 
 def test_what_agents_lost_is_told_by_reason(world: World) -> None:

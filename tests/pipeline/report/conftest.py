@@ -341,11 +341,17 @@ def _surroundings(world: World) -> None:
     world.decide(over, 0, "waived", date(2026, 3, 15))
     world.find("key_changed", Severity.INFO, {"source": "gpu-1"}, period="all", unit="rows")
     world.find("april_only", Severity.ERROR, {"source": "gpu-1"}, period="2026-04", unit="rows")
-    for day, line in ((date(2026, 3, 4), 0), (date(2026, 3, 4), 1), (date(2026, 4, 1), 2)):
+    for day, line, path in (
+        (date(2026, 3, 4), 0, "usage.input_total"),
+        (date(2026, 3, 4), 0, "usage.output_total"),  # the same record
+        (date(2026, 3, 4), 1, "usage.input_total"),
+        (date(2026, 4, 1), 2, "usage.input_total"),
+    ):
         world.put["quarantine"].append(
             {
                 "segment": FILE_C,
                 "line": line,
+                "path": path,
                 "day": day,
                 "source": "import",
                 "importer": "mapped",

@@ -215,7 +215,7 @@ def test_provenance_names_prices_in_use_and_digests_of_what_was_read(world: Worl
         "priced_amount": 8,
         "reconciled": 18,
         "gap_cause": 5,
-        "quarantine": 2,
+        "quarantine": 3,
         "gap": 1,
         "segment": 3,
         "price": 4,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile import attempts, flag_facts, reports
+from weighbridge.pipeline.reconcile import attempts, flag_facts, quarantine, reports
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
@@ -198,7 +198,7 @@ def quarantined_rows(asked: Asked) -> Iterator[Finding]:
         cure="Mend these records at their source (file and line are in the table quarantine), then ingest them again.",
     )
     by = ("importer", "reason")
-    rows = asked.month.dated("quarantine", ["day", *by, "segment"])
+    rows = quarantine.records(asked.month.dated("quarantine", ["day", *by, *quarantine.PLACE]), by)
     yield from _of_files(kind, rows.with_columns(observed=pl.lit(1, dtype=pl.Int64)), by, asked.month.period)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from weighbridge.pipeline.reconcile.quarantine import PLACE, records
 from weighbridge.pipeline.report.exact import added, ratio, tokens
 from weighbridge.pipeline.report.facts import COUNTS, amounts, facts, readable, readings
 from weighbridge.pipeline.report.query.gaps import outcome
@@ -40,7 +41,7 @@ PRICE_STATUSES = (
 QUARANTINE = (
     Column("reason", "Reason", Kind.CODE),
     Column("importer", "Importer", Kind.CODE),
-    Column("rows", "Records", Kind.COUNT, adds=True),
+    Column("rows", "Records", Kind.COUNT),
     Column("files", "Files", Kind.COUNT),
 )
 GAPS = (
@@ -181,12 +182,13 @@ def price_statuses(view: View) -> Sheet:
 
 def quarantine(view: View) -> Sheet:
     """Records that could not be read, by reason. They are kept by UTC day, for they have no time of their own."""
-    frame = view.read("quarantine", ["day", "reason", "importer", "segment"])
+    by = ("reason", "importer")
+    frame = view.read("quarantine", ["day", *by, *PLACE])
     inside = frame.filter(pl.col("day").is_between(view.period.first, view.period.last))
     sums = collect(
-        inside.group_by("reason", "importer").agg(
-            pl.len().cast(pl.Int64).alias("rows"), pl.col("segment").n_unique().cast(pl.Int64).alias("files")
-        )
+        records(inside, by)
+        .group_by(by)
+        .agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("segment").n_unique().cast(pl.Int64).alias("files"))
     ).sort("rows", "reason", "importer", descending=[True, False, False])
     return Sheet(
         name="quarantine",
@@ -195,6 +197,7 @@ def quarantine(view: View) -> Sheet:
         rows=rows_of(sums, QUARANTINE),
         sources=("quarantine",),
         empty="No record of this period is in quarantine.",
+        note="A record that could not be read for several reasons stands under each of them.",
     )
 
 
