@@ -31,6 +31,11 @@ class Keeper:
         """Start the thread."""
         self._thread.start()
 
+    @property
+    def thread_id(self) -> int | None:
+        """Which thread it is, for whoever measures what it costs."""
+        return self._thread.ident
+
     def wake(self) -> None:
         """Have the next round at once."""
         self._wake.set()
