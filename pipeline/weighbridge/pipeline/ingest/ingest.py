@@ -6,6 +6,8 @@
     settle    what the lake has already is left out (`settle`)
     commit    one commit per table, then readings, then the account of each file in `segment`, last of all
 
+Each sealed segment is then acknowledged, so that its spool may delete it (`acknowledge`).
+
 A file of which every record went to quarantine is read again when it is named again: another mapping may read it.
 A run that is cut off anywhere is made whole by running it again: a file that is not in `segment` is read again, and
 its rows that are in the lake already are found there. records = stored + quarantined + duplicates, for every file.
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from weighbridge.pipeline.ingest.acknowledge import acknowledge
 from weighbridge.pipeline.ingest.batch import Account, Batch, forget
 from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
 from weighbridge.pipeline.ingest.importer import Source, Staged
@@ -80,6 +83,7 @@ def ingest(
     model: str | None = None,
     tenant: str | None = None,
     task: str | None = None,
+    acks: Path | None = None,
 ) -> IngestResult:
     """Take files into the lake.
 
@@ -91,6 +95,7 @@ def ingest(
         importer: the importer to use; null lets each file be recognised.
         mapping: what the columns of a CSV, JSONL or Parquet file mean.
         provider, model, tenant, task: stand in where records do not say; a tenant's name becomes a pseudonym.
+        acks: folder for the acknowledgements of sealed segments; null means beside each segment (see `acknowledge`).
 
     Raises:
         ContractError: a file cannot be read at all; names it and the next step. Nothing of the call was written.
@@ -102,7 +107,11 @@ def ingest(
     about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping}
     admitted = admit([Source(path, key, day, **about) for path in files_of(paths)], importer)  # type: ignore[arg-type]
     with lake.lock():
-        return _take(admitted, lake, key)
+        result = _take(admitted, lake, key)
+    for file, told in zip(admitted, result.files, strict=True):
+        if not told.rows_in or told.rows_quarantined < told.rows_in:
+            acknowledge(file.source.path, told.segment, acks)
+    return result
 
 
 def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
