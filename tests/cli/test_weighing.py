@@ -299,6 +299,10 @@ def test_what_cannot_be_read_goes_to_quarantine_and_exits_with_1(weighbridge: Ru
     assert weighbridge("reconcile", "--config", fresh).code == 1
     codes = {row["code"] for row in weighbridge("findings", "ls", "--config", fresh, "--json").json}
     assert "quarantined_rows" in codes
+    listed = weighbridge("findings", "ls", "--code", "quarantined_rows", "--config", fresh).out
+    assert [line.count("importer=recorded_answers; reason=") for line in listed.splitlines()].count(1) == 2
+    assert "reason=fraction" in listed
+    assert "reason=not_json" in listed
     weighbridge("report", "--month", "2026-01", "--config", fresh)
     answers.unlink()
     for path in fresh.rglob("*"):

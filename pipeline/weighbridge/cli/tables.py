@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 ID_DIGITS = 8  # of an id; every verb that takes an id takes its beginning
 CENT = Decimal("0.01")
-_SHOWN = ("severity", "period", "code", "provider", "model", "tenant", "rows")
+_SUBJECT = ("provider", "model", "tenant")
+_SHOWN = ("severity", "period", "code", *_SUBJECT, "about", "rows")
 _ACCOUNT = ("rows_in", "rows_out", "rows_quarantined", "rows_duplicate")
 
 
@@ -26,10 +27,17 @@ def write_findings(findings: Iterable[Mapping[str, object]]) -> None:
 
 
 def _cells(row: Mapping[str, object], *, lives: bool) -> list[object]:
-    cells: list[object] = [str(row["finding_id"])[:ID_DIGITS], *(row.get(name) for name in _SHOWN)]
+    shown = {**row, "about": _about(row)}
+    cells: list[object] = [str(row["finding_id"])[:ID_DIGITS], *(shown.get(name) for name in _SHOWN)]
     cells += [measured(row.get("difference"), row.get("unit")), measured(row.get("amount"), row.get("currency"))]
     cells.append(row.get("confidence"))
     return [*cells, row.get("state")] if lives else cells
+
+
+def _about(row: Mapping[str, object]) -> str | None:
+    """What a finding is about beside what has a column of its own: a reason, a source, a file's importer."""
+    pairs = [pair for pair in str(row.get("subject") or "").split("; ") if pair]
+    return "; ".join(pair for pair in pairs if pair.partition("=")[0] not in _SUBJECT) or None
 
 
 def measured(value: object, unit: object) -> str | None:
