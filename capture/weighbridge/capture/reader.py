@@ -51,6 +51,7 @@ class Contents:
         dictionary: number -> (entry, content); one-off entries stand in `leaves` and `foreign_ids`.
         damaged: slots refused because a checksum did not fit.
         unfinished: slots that were taken and never committed.
+        taken, room: slots handed out, and how many the file has to hand out.
         incomplete: records kept without their generation parameters, which this file does not hold.
         unproved: ordinals of the slots accepted on their commit word alone.
         lost_by_close: what the closing record says was lost over the life of the process.
@@ -72,6 +73,7 @@ class Contents:
     unproved: list[int] = field(default_factory=list)
     incomplete: int = 0
     taken: int = 0
+    room: int = 0
     lost_by_close: int | None = None
 
     @property
@@ -120,7 +122,7 @@ def read_journal(path: Path) -> Contents:
     for page in range(-(-whole // SLOTS_PER_PAGE), slots // SLOTS_PER_PAGE):
         # The file was cut: what a page held that is not there is known by its checksum alone.
         contents.damaged += SLOTS_PER_PAGE * (_check_word(raw, checks_at, page) != 0)
-    contents.taken = last + 1
+    contents.taken, contents.room = last + 1, serial
     if state is not None and state != contents.taken:
         # The closing record counted other slots than are here: the file was cut or pages are missing.
         contents.damaged += max(0, state - contents.taken)
