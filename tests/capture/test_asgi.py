@@ -36,7 +36,7 @@ from weighbridge.schemas.segment import read_table
 PATH = "/v1/chat/completions"
 KEY = "0190000000007000800000000000002a"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
-seen_keys: list[AttemptKey | None] = []
+seen_keys: list[AttemptKey] = []
 
 
 def event(content: object) -> bytes:
@@ -53,7 +53,10 @@ async def words(count: int, pause: float) -> AsyncIterator[bytes]:
 
 
 async def chat(request: Request) -> Response:
-    seen_keys.append(answering.get())
+    stated = answering.get()
+    if stated is not None:
+        seen_keys.append(stated.key)
+        stated.output_delivered, stated.withheld_stop_trimmed = 4, 2
     asked = await request.json()
     if asked.get("broken"):
         raise RuntimeError("broken")
@@ -126,6 +129,7 @@ def test_whole_answers_failures_and_who_called(recorder: Recorder, tmp_path: Pat
         "unassigned",
     ]
     assert (second["stream"], second["finish_reason"], second["http_status"]) == (True, "stop", 200)
+    assert (first["output_delivered"], first["withheld_stop_trimmed"], first["withheld_aborted"]) == (4, 2, None)
     assert 0 < second["first_token_us"] <= second["total_us"]
     reports = rows(recorder, tmp_path, "usage_report")
     assert [(row["part_kind"], row["ended"]) for row in reports] == [("whole", "complete"), ("final", "complete")]

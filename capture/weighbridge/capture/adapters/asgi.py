@@ -21,7 +21,7 @@ from weighbridge.capture.context import Context
 from weighbridge.capture.guard import Guard
 from weighbridge.capture.wire.apis import ATTEMPT_HEADER, REQUEST_HEADER, Api, api_of
 from weighbridge.capture.wire.call import call_of
-from weighbridge.capture.wire.carried import Names, answering, named
+from weighbridge.capture.wire.carried import Answering, Names, answering, named
 from weighbridge.capture.wire.exchange import Exchange, Exchanges
 from weighbridge.capture.wire.recounts import MOST_ONE, Recounter, Recounts
 from weighbridge.capture.wire.sieve import Sieve
@@ -71,7 +71,10 @@ class CaptureMiddleware:
         """
         self.app = app
         self.exchanges = Exchanges(
-            recorder, context or Context(), None if recounter is None else Recounts(recorder, recounter)
+            recorder,
+            context or Context(),
+            None if recounter is None else Recounts(recorder, recounter),
+            serving=True,
         )
         self._header = header.lower().encode()
         self._request_header = request_header.lower().encode()
@@ -85,7 +88,7 @@ class CaptureMiddleware:
             await self.app(scope, receive, send)
             return
         watch = _Watch(self, api, scope, receive, send)
-        token = answering.set(watch.key)
+        token = answering.set(watch.stated)
         try:
             await self.app(scope, watch.receive, watch.send)
         except BaseException as error:
@@ -156,10 +159,10 @@ class _Watch:
         self._whole = False
         self._gone = False
         self._left: OSError | None = None
-        self.key: AttemptKey | None = None
+        self.stated: Answering | None = None
         with Guard("asgi.begin"):
             self._headers = dict(scope["headers"])
-            self.key = middleware.attempt_key(self._headers)
+            self.stated = Answering(middleware.attempt_key(self._headers))
 
     async def receive(self) -> Message:
         """What the client sends, and when it goes away."""
@@ -177,9 +180,10 @@ class _Watch:
         return message
 
     def _begin(self) -> None:
-        if self.key is not None and self._exchange is None:
+        if self.stated is not None and self._exchange is None:
             asked = bytes(self._asked) or self._sieve.take()
-            self._exchange = self._middleware.begin(self._api, self._scope, asked, self._headers, self.key)
+            self._exchange = self._middleware.begin(self._api, self._scope, asked, self._headers, self.stated.key)
+            self._exchange.stated = self.stated
 
     async def send(self, message: Message) -> None:
         """What the server sends; counted once the socket has taken it."""

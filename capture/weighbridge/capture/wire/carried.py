@@ -19,8 +19,25 @@ class Names:
     route: str | None = None
 
 
-# Set by a server's middleware while it answers; an engine's adapter in the same process takes it as its key.
-answering: ContextVar[AttemptKey | None] = ContextVar("weighbridge_answering", default=None)
+@dataclass(slots=True)
+class Answering:
+    """The attempt a server is answering. Serving code that knows may state what became of the computed tokens.
+
+    Attributes:
+        key: the attempt's key; an engine's adapter in the same process takes it for its own row.
+        output_delivered: tokens whose text was sent.
+        withheld_stop_trimmed: computed, and cut off with a stop string.
+        withheld_aborted: computed, when the client had gone.
+    """
+
+    key: AttemptKey
+    output_delivered: int = -1
+    withheld_stop_trimmed: int = -1
+    withheld_aborted: int = -1
+
+
+# Set by a server's middleware while it answers.
+answering: ContextVar[Answering | None] = ContextVar("weighbridge_answering", default=None)
 named: ContextVar[Names | None] = ContextVar("weighbridge_named", default=None)
 
 

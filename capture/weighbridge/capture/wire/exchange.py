@@ -17,7 +17,7 @@ from weighbridge.capture.layout import outcome_word
 from weighbridge.capture.wire.answer import Answer
 from weighbridge.capture.wire.apis import Api
 from weighbridge.capture.wire.call import Call
-from weighbridge.capture.wire.carried import Names
+from weighbridge.capture.wire.carried import Answering, Names
 from weighbridge.capture.wire.recounts import MOST_ONE, Recounts
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, FinishReason, ForeignIdKind, GapReason, ReportPart
 from weighbridge.schemas.identity import NAME, AttemptKey
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
 
 COUNTS: Final = ("first_token_us", "total_us")
+SERVED: Final = ("output_delivered", "withheld_stop_trimmed", "withheld_aborted")
 _MOST_BINDINGS: Final = 4096
 _NO_PARAMETERS: Final = Parameters()
 
@@ -33,8 +34,12 @@ _NO_PARAMETERS: Final = Parameters()
 class Exchanges:
     """Makes the exchanges of one adapter; holds the bindings by what differs between calls."""
 
-    def __init__(self, recorder: Recorder, context: Context, recounts: Recounts | None = None) -> None:
+    def __init__(
+        self, recorder: Recorder, context: Context, recounts: Recounts | None = None, *, serving: bool = False
+    ) -> None:
+        """`serving`: this is a server's side, whose code may state what became of the computed tokens."""
         self.recorder = recorder
+        self.counts = (*COUNTS, *SERVED) if serving else COUNTS
         self.context = context
         self.recounts = recounts
         self._bindings: dict[tuple[object, ...], Binding] = {}
@@ -76,7 +81,7 @@ class Exchanges:
         if found is None:
             if len(self._bindings) >= _MOST_BINDINGS:
                 self._bindings.clear()
-            found = self.recorder.bind(context, counts=COUNTS if counted else (), root=root)
+            found = self.recorder.bind(context, counts=self.counts if counted else (), root=root)
             self._bindings[name] = found
         return found
 
@@ -90,12 +95,13 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_api", "_asked", "_context", "_done", "_exchanges", "_first_us", "_http", "_started", "_streamed",
-        "attempt",
+        "attempt", "stated",
     )  # fmt: skip
 
     def __init__(self, exchanges: Exchanges, attempt: Attempt, api: Api, context: Context, asked: bytes) -> None:
         self._exchanges = exchanges
         self.attempt = attempt
+        self.stated: Answering | None = None
         self._api = api
         self._context = context
         self._asked = asked
@@ -150,7 +156,7 @@ class Exchange:
         attempt.binding = self._exchanges.bound(context, first.root if first else "usage")
         kind = first.kind if first else _lone(self._streamed)
         word = outcome_word(status, finish, self._http, part=kind, ended=ended)
-        attempt.finish(word, (self._first_us, total), first.usage if first else None)
+        attempt.finish(word, (self._first_us, total, *self._served()), first.usage if first else None)
         for number, part in enumerate(answer.parts[1:], start=1):
             binding = self._exchanges.bound(context, part.root, counted=False)
             word = outcome_word(status, finish, self._http, part=part.kind, ended=ended)
@@ -163,6 +169,11 @@ class Exchange:
                 attempt, model, self._api.name, self._asked, answer.events, streamed=self._streamed
             )
         self._asked = b""
+
+    def _served(self) -> tuple[int, ...]:
+        if len(self._exchanges.counts) == len(COUNTS):
+            return ()
+        return (-1,) * len(SERVED) if self.stated is None else tuple(getattr(self.stated, name) for name in SERVED)
 
     def _status(self, answer: Answer, error: BaseException | None) -> AttemptStatus:
         if self._http >= 500:
