@@ -20,18 +20,21 @@ from weighbridge.schemas.enumerations import Direction, Severity
 from weighbridge.schemas.finding import CODE
 
 CODES = [
+    "aborted",
     "usage_missing",
     "capture_gap",
     "duplicate_report",
     "cache_convention",
+    "padding_counted",
     "reasoning_convention",
     "reasoning_not_delivered",
     "special_tokens",
     "template_not_applied",
     "end_token_convention",
+    "stop_trimmed",
 ]
 _TEXTS = {"provider", "api", "model", "template", "tenant", "task", "route", "direction"}
-_TEXTS |= {"loss", "grade", "observer", "reporter", "finish_reason"}
+_TEXTS |= {"loss", "grade", "observer", "reporter", "finish_reason", "attempt_status"}
 _FLAGS = {"seen", "missing", "compared", "recount_has_special", "recount_has_template"}
 _LATE = {"ended_choices", "learnt_template"}
 

@@ -29,9 +29,12 @@ FIGURES: dict[str, tuple[str, ...]] = {
 DESCRIPTION = (
     *("provider", "api", "model", "template", "tenant", "task", "route"),
     *("attempt_status", "messages", "choices", "finish_reason"),
+    # The engine knows of padding, the server in front of it what was cut off or came too late.
+    *("padding", "withheld_stop_trimmed", "withheld_aborted"),
 )
 COUNTS = (
     *("input_computed", "cached_local", "cached_external", "output_computed", "reasoning_computed"),
+    *("padding", "withheld_stop_trimmed", "withheld_aborted"),
     *("withheld_end_token", "input_recounted", "recount_template", "recount_special", "output_recounted"),
 )
 COLUMNS_READ = (

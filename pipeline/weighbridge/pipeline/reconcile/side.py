@@ -6,7 +6,7 @@ import narwhals as nw
 
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, tokens, words
 from weighbridge.pipeline.reconcile.match import COVERED
-from weighbridge.schemas.enumerations import Direction, Grade
+from weighbridge.schemas.enumerations import AttemptStatus, Direction, Grade
 
 IDENTITY = (*KEY, "day", "direction", "provider", "api", "model", "template", "tenant", "task", "route")
 SITUATION = ("seen", "missing", "loss", "grade", "observer", "reporter", "reports", "compared")
@@ -19,6 +19,10 @@ EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
     "reasoning": nw.Int64,
     "reasoning_engine": nw.Int64,
     "withheld_end_token": nw.Int64,
+    "withheld_stop_trimmed": nw.Int64,
+    "withheld_aborted": nw.Int64,
+    "padding": nw.Int64,
+    "attempt_status": nw.String,
     "choices": nw.Int64,
     "finish_reason": nw.String,
     "messages": nw.Int64,
@@ -29,9 +33,13 @@ EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
 }
 COLUMNS = (*IDENTITY, *SITUATION, *FIGURES, *EVIDENCE)
 
+_BOTH = ("padding", "attempt_status")
 _INPUT = ("cache_read", "cache_write", "cached_engine", "messages")
 _INPUT_RECOUNT = ("recount_special", "recount_has_special", "recount_template", "recount_has_template")
-_OUTPUT = ("reasoning", "withheld_end_token", "choices", "finish_reason")
+_OUTPUT = (
+    *("reasoning", "withheld_end_token", "withheld_stop_trimmed", "withheld_aborted"),
+    *("choices", "finish_reason"),
+)
 
 
 def side(rows: Frame, direction: Direction) -> Frame:
@@ -72,6 +80,7 @@ def side(rows: Frame, direction: Direction) -> Frame:
 
 def _evidence(direction: Direction, recount: Expr) -> dict[str, Expr]:
     here = {name: nw.lit(None, dtype=kind) for name, kind in EVIDENCE.items()}
+    here |= {name: nw.col(name) for name in _BOTH}
     if direction is Direction.INPUT:
         here |= {name: nw.col(name) for name in _INPUT}
         here |= {name: nw.when(recount).then(nw.col(name)) for name in _INPUT_RECOUNT}
@@ -79,6 +88,11 @@ def _evidence(direction: Direction, recount: Expr) -> dict[str, Expr]:
         here |= {name: nw.col(name) for name in _OUTPUT}
         here["reasoning_engine"] = nw.col("reasoning_computed")
     return here
+
+
+def was_aborted() -> Expr:
+    """Whether the client went away before the answer was over."""
+    return (nw.col("attempt_status") == AttemptStatus.ABORTED).fill_null(value=False)
 
 
 def is_covered() -> Expr:

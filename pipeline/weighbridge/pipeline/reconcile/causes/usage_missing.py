@@ -15,12 +15,13 @@ import narwhals as nw
 
 from weighbridge.pipeline.reconcile.cause import Candidate, Cause
 from weighbridge.pipeline.reconcile.frames import tokens
+from weighbridge.pipeline.reconcile.side import was_aborted
 from weighbridge.schemas.enumerations import Direction, TokenClass
 
 
 def _candidate(direction: Direction) -> tuple[Candidate, ...]:
     priced_as = TokenClass.INPUT_UNCACHED if direction is Direction.INPUT else TokenClass.OUTPUT_VISIBLE
-    return (Candidate(nw.when(nw.col("missing")).then(tokens(0) - nw.col("observed")), priced_as),)
+    return (Candidate(nw.when(nw.col("missing") & ~was_aborted()).then(tokens(0) - nw.col("observed")), priced_as),)
 
 
 CAUSE = Cause(

@@ -1,0 +1,50 @@
+"""The client went away before the answer was over, and the report is missing or covers only what was delivered.
+
+A stream carries its usage at the end, so one that is left early has none: the gap is all that was computed. Where the
+server reports what had been delivered by then, the gap is what it had computed beyond that.
+
+Worked example (output):
+
+    grade  attempt_status  missing  observed  reported  withheld_aborted | aborted
+       G1         aborted     true        40         -                 3 |     -40
+       G1         aborted    false        40        37                 3 |      -3
+       G1         aborted    false        40        40                 3 |       -
+       G1         aborted    false        40        39                 3 |       -
+       G1       succeeded    false        40        37                 - |       -
+"""
+
+from __future__ import annotations
+
+import narwhals as nw
+
+from weighbridge.pipeline.reconcile.cause import Candidate, Cause
+from weighbridge.pipeline.reconcile.frames import first_of, tokens
+from weighbridge.pipeline.reconcile.side import was_aborted
+from weighbridge.schemas.enumerations import Direction, Severity, TokenClass
+
+
+def _candidate(direction: Direction) -> tuple[Candidate, ...]:
+    priced_as = TokenClass.INPUT_UNCACHED if direction is Direction.INPUT else TokenClass.OUTPUT_VISIBLE
+    beyond = nw.col("withheld_aborted")
+    fits = (nw.col("reported") - nw.col("observed") == tokens(0) - beyond) & (beyond > 0)
+    amount = first_of(
+        [
+            (was_aborted() & nw.col("missing"), tokens(0) - nw.col("observed")),
+            (was_aborted() & fits.fill_null(value=False), tokens(0) - beyond),
+        ],
+        tokens(),
+    )
+    return (Candidate(amount, priced_as),)
+
+
+CAUSE = Cause(
+    code="aborted",
+    title="The client went away before usage was sent",
+    directions=(Direction.INPUT, Direction.OUTPUT),
+    cure="Read streams to their end, or have the server report usage of aborted calls; the tokens were computed.",
+    structural=True,
+    order=5,
+    candidate=_candidate,
+    severity=Severity.NOTICE,
+    at_stake=False,
+)
