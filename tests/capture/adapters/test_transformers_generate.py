@@ -6,7 +6,9 @@ import copy
 import inspect
 import pickle
 import string
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -386,13 +388,15 @@ def test_attempts_stand_in_their_request_under_the_keys_their_caller_knows(
 def test_embeddings_and_a_cache_that_went_on_are_not_guessed_at(
     frameworks: tuple[Any, Any], llama: Any, recorder: Recorder, written: Read
 ) -> None:
-    torch, _ = frameworks
+    torch, transformers = frameworks
     with adapter.install(llama, recorder):
         llama.generate(inputs_embeds=llama.get_input_embeddings()(torch.tensor([PROMPT])), max_new_tokens=3)
         first = llama.generate(**one(torch), max_new_tokens=3, return_dict_in_generate=True, do_sample=False)
         longer = torch.cat([first.sequences, torch.tensor([[9, 9]])], dim=1)
         llama.generate(longer, cache=first.cache, max_new_tokens=3, do_sample=False)
-    embedded, _, resumed = written(recorder, "attempt")
+        llama.generate(**one(torch), cache=transformers.DynamicCache(), max_new_tokens=3, do_sample=False)
+    embedded, _, resumed, empty = written(recorder, "attempt")
+    assert (empty["cached_local"], empty["prefill_computed"], empty["forward"]) == (0, 8, 10)
     assert (embedded["input_computed"], embedded["output_computed"]) == (8, 3)
     assert (resumed["input_computed"], resumed["output_computed"]) == (13, 3)
     assert [resumed[name] for name in ("cached_local", "prefill_computed", "forward")] == [None] * 3
@@ -423,3 +427,46 @@ def test_fingerprints_are_those_of_weights_and_tokenizer(
     assert a["model_revision"] == b["model_revision"] != c["model_revision"]
     assert len(a["tokenizer"]) == len(a["template"]) == 64
     assert a["tokenizer"] == c["tokenizer"]
+
+
+def test_calls_in_two_threads_are_kept_apart_and_a_streamer_gets_every_token(
+    frameworks: tuple[Any, Any], llama: Any, recorder: Recorder, written: Read
+) -> None:
+    torch, _ = frameworks
+
+    class Collect:
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def put(self, ids: Any) -> None:
+            self.seen += ids.reshape(-1).tolist()
+
+        def end(self) -> None:
+            self.seen.append(-1)
+
+    streamers = [Collect(), Collect()]
+    both = threading.Barrier(2)
+
+    def run(number: int) -> list[int]:
+        waited: list[int] = []
+
+        def wait(ids: Any, scores: Any) -> Any:
+            if not waited:
+                waited.append(both.wait(timeout=60))
+            return scores
+
+        force = Force(8, [[9] * (4 + 3 * number) + [END]])
+        out = llama.generate(
+            **one(torch), max_new_tokens=20, do_sample=False, streamer=streamers[number],
+            logits_processor=[wait, force], prompt_lookup_num_tokens=4 if number else None,
+        )  # fmt: skip
+        return [int(token) for token in out[0]]
+
+    with adapter.install(llama, recorder), ThreadPoolExecutor(2) as pool:
+        outputs = list(pool.map(run, (0, 1)))
+    assert [streamer.seen for streamer in streamers] == [[*tokens, -1] for tokens in outputs]
+    rows = {row["output_computed"]: row for row in written(recorder, "attempt")}
+    assert set(rows) == {5, 8}
+    assert rows[5]["drafted"] == 0 < rows[8]["drafted"]
+    for row in rows.values():
+        check(row)

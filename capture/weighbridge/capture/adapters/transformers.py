@@ -50,6 +50,7 @@ _SETTINGS: Final = (
     "num_return_sequences", "use_cache", "do_sample", "temperature", "top_p", "top_k", "length_penalty",
     "stop_strings", "guidance_scale", "penalty_alpha", "dola_layers", "token_healing",
 )  # fmt: skip
+_KEPT: Final = 256
 _NOTHING: Final = (UNKNOWN,) * len(COUNTS)
 
 
@@ -60,6 +61,7 @@ class _Call:
     attempt: Attempt
     began_ns: int
     drafts: Drafts
+    fresh: bool
     config: Any = None
     start: int | None = None
     ignored: bool = False
@@ -87,6 +89,7 @@ class _Watched:
         self._model = model
         self._original = original
         self._binding = binding
+        self._known: dict[Parameters, int] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self._model, "generate")
@@ -95,7 +98,7 @@ class _Watched:
         outer = _call.get()
         call = None
         with Guard("transformers.begin"):
-            call = self._begin() if outer is None else replace(outer, ignored=True)
+            call = self._begin(kwargs) if outer is None else replace(outer, ignored=True)
         token = _call.set(call)
         try:
             result = self._original(*args, **kwargs)
@@ -108,13 +111,13 @@ class _Watched:
             _call.reset(token)
         if outer is None and call is not None:
             with Guard("transformers.finish"):
-                _Reading(self._model, self._binding, call, args, kwargs).finish(result)
+                _Reading(self._model, self._binding, call, args, kwargs).finish(result, self._known)
         return result
 
-    def _begin(self) -> _Call:
+    def _begin(self, kwargs: dict[str, Any]) -> _Call:
         keys = _keys.get()
         attempt = _begin(self._binding, keys[0] if keys else None)
-        return _Call(attempt, time.perf_counter_ns(), Drafts(keep=attempt.level >= 2))
+        return _Call(attempt, time.perf_counter_ns(), Drafts(keep=attempt.level >= 2), _fresh(kwargs))
 
     def _failed(self, call: _Call, error: BaseException, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """An exception ends every prompt of the call; how far the engine had come is known of verify steps only."""
@@ -137,6 +140,15 @@ def _begin(binding: Binding, key: AttemptKey | None) -> Attempt:
     if inside is None:
         return binding.begin(key=key)
     return binding.begin(key=key, request=inside.key, scope=inside.number)
+
+
+def _fresh(kwargs: dict[str, Any]) -> bool:
+    """Whether the call starts without keys and values of earlier calls.
+
+    How many tokens a cache stands for cannot be told from its length once something was evicted from it.
+    """
+    given = [kwargs[name] for name in ("cache", "past_key_values") if kwargs.get(name) is not None]
+    return all(hasattr(cache, "get_seq_length") and int(cache.get_seq_length()) == 0 for cache in given)
 
 
 def _attempts(binding: Binding, call: _Call, count: int) -> list[Attempt]:
@@ -189,14 +201,14 @@ class _Reading:
                 return value
         return None
 
-    def finish(self, result: Any) -> None:
-        """Write the attempts of the call."""
+    def finish(self, result: Any, known: dict[Parameters, int]) -> None:
+        """Write the attempts of the call. `known` keeps numbers of parameters."""
         sequences = getattr(result, "sequences", result)
         first = self.embeds if self.ids is None else self.ids
         prompts = 1 if first is None else first.shape[0]
         start = self._start(sequences)
         asked = self._asked(start)
-        parameters = self.binding.recorder.parameters(self._parameters(start))
+        parameters = _number(self.binding.recorder, self._parameters(start), known)
         found = None if start is None else rows(sequences, start, asked)
         lengths = self._prompt_lengths(prompts)
         for index, attempt in enumerate(_attempts(self.binding, self.call, prompts)):
@@ -223,8 +235,8 @@ class _Reading:
         (count, width), (returned, whole) = self.ids.shape, sequences.shape
         if whole < width or not count or returned % count:
             return None
-        again = self.ids.repeat_interleave(returned // count, 0).to(sequences.device)
-        return width if bool((sequences[:, :width] == again).all()) else None
+        again = self.ids if returned == count else self.ids.repeat_interleave(returned // count, 0)
+        return width if bool((sequences[:, :width] == again.to(sequences.device)).all()) else None
 
     def _asked(self, start: int | None) -> Asked:
         wanted = self.settings
@@ -265,19 +277,12 @@ class _Reading:
         wanted = self.settings
         return (
             self.both_ways
-            or self._continued()
+            or not self.call.fresh
             or bool(self.kwargs.get("synced_gpus"))
             or self.kwargs.get("custom_generate") is not None
             or wanted["guidance_scale"] not in (None, 1, 1.0)
             or any(wanted[name] for name in ("penalty_alpha", "dola_layers", "token_healing"))
         )
-
-    def _continued(self) -> bool:
-        """Whether the call went on from a cache that already held something.
-
-        The cache itself has grown by now, so its length at the start is not known any more.
-        """
-        return any(self.kwargs.get(name) is not None for name in ("cache", "past_key_values"))
 
     def _parameters(self, start: int | None) -> Parameters:
         wanted = self.settings
@@ -347,7 +352,7 @@ class _Reading:
 
     def _counts(self, prompt: int, mark: list[Row], done: Work) -> dict[str, int]:
         counts = dict(zip(COUNTS, _NOTHING, strict=True))
-        fresh = not self._continued()
+        fresh = self.call.fresh
         output = UNKNOWN if any(row.computed < 0 for row in mark) else sum(row.computed for row in mark)
         ends = sum(row.end_token for row in mark)
         counts |= {
@@ -413,6 +418,16 @@ class _Reading:
         if self.mask is not None and self.mask.shape == self.ids.shape:
             return row[self.mask[index] != 0]
         return row if length == row.shape[0] else row[row != self.settings["pad_token_id"]]
+
+
+def _number(recorder: Recorder, parameters: Parameters, known: dict[Parameters, int]) -> int:
+    """The number of these parameters in the recorder's dictionary; the last few are kept at hand."""
+    number = known.get(parameters)
+    if number is None:
+        if len(known) >= _KEPT:
+            known.clear()
+        number = known[parameters] = recorder.parameters(parameters)
+    return number
 
 
 def _copy(ids: Any) -> Any:
