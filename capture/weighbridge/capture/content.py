@@ -100,6 +100,7 @@ class Content:
         self._block_bytes = block_bytes
         self._block_age_s = block_age_s
         self._lock = threading.Lock()
+        self._draining = threading.Lock()
         self._queue: deque[tuple[Place, int, int, Run]] = deque()
         self._held = 0
         self._gathering: dict[Place, _Gathering] = {}
@@ -135,6 +136,13 @@ class Content:
         Args:
             write: appends a frame to the content file; the reason where it could not.
         """
+        with self._draining:  # the keeper; or whoever closes the recorder, should the keeper still be at it
+            self._gather(write)
+            for place in self._due(time.monotonic(), all_=all_):
+                self._write_block(place, write)
+
+    def _gather(self, write: Callable[[bytes], GapReason | None]) -> None:
+        """Waiting runs as bytes, in their places."""
         now = time.monotonic()
         while self._queue:
             place, length, cost, run = self._queue.popleft()
@@ -157,8 +165,6 @@ class Content:
             self._release(cost - len(raw) - _ABOUT_BYTES)
             if len(waiting.data) >= self._block_bytes:
                 self._write_block(place, write)
-        for place in self._due(now, all_=all_):
-            self._write_block(place, write)
 
     def _due(self, now: float, *, all_: bool) -> list[Place]:
         """Blocks that are old enough; under pressure the largest ones too, until half of the room is free."""
