@@ -22,6 +22,7 @@ from weighbridge.capture.binding import Attempt
 from weighbridge.capture.content import Run
 from weighbridge.capture.context import Context
 from weighbridge.capture.recorder import Recorder
+from weighbridge.capture.wire.carried import Answering, answering
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
 
@@ -470,3 +471,20 @@ def test_calls_in_two_threads_are_kept_apart_and_a_streamer_gets_every_token(
     assert rows[5]["drafted"] == 0 < rows[8]["drafted"]
     for row in rows.values():
         check(row)
+
+
+def test_a_single_prompt_takes_the_key_of_the_answer_around_it_once(
+    frameworks: tuple[Any, Any], llama: Any, batch: dict[str, Any], recorder: Recorder, written: Read
+) -> None:
+    torch, _ = frameworks
+    key = AttemptKey(11, 12)
+    token = answering.set(Answering(key=key))
+    try:
+        with adapter.install(llama, recorder):
+            for given in (batch, one(torch), one(torch)):
+                llama.generate(**given, max_new_tokens=1, do_sample=False)
+    finally:
+        answering.reset(token)
+    keys = [AttemptKey(row["attempt_hi"], row["attempt_lo"]) for row in written(recorder, "attempt")]
+    assert [each == key for each in keys] == [False, False, False, True, False]
+    assert len(set(keys)) == 5

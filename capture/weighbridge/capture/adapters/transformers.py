@@ -12,6 +12,9 @@ them beyond doubt, drafts are unknown.
 Computed: every token generated for a returned sequence, its end token included. Delivered: without the end token, which
 a host skips when it decodes. A stop string stays in the ids and is delivered. Beams that were not returned appear in
 `forward` only. Counts of an assistant model's own passes are not in `forward`.
+
+Inside a server's middleware of this product a single prompt takes the key of the answer, so that both rows are of one
+attempt; the recorder of each then needs an installation name of its own, for a row is known by its key and its source.
 """
 
 from __future__ import annotations
@@ -24,7 +27,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from weighbridge.capture import scope
 from weighbridge.capture.adapters._generation import UNKNOWN, Asked, Drafts, Row, Work, rows, work
 from weighbridge.capture.adapters._identity import model_fingerprint
 from weighbridge.capture.adapters.adapter import Adapter, Installed, put_attribute
@@ -33,6 +35,7 @@ from weighbridge.capture.content import Run
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.guard import Guard
 from weighbridge.capture.layout import outcome_word
+from weighbridge.capture.wire.carried import answering
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason, RunStream
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
@@ -62,6 +65,7 @@ class _Call:
     began_ns: int
     drafts: Drafts
     fresh: bool
+    keys: Sequence[AttemptKey | None] = ()
     config: Any = None
     start: int | None = None
     ignored: bool = False
@@ -90,6 +94,7 @@ class _Watched:
         self._original = original
         self._binding = binding
         self._known: dict[Parameters, int] = {}
+        self._taken: set[AttemptKey] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self._model, "generate")
@@ -98,7 +103,7 @@ class _Watched:
         outer = _call.get()
         call = None
         with Guard("transformers.begin"):
-            call = self._begin(kwargs) if outer is None else replace(outer, ignored=True)
+            call = self._begin(args, kwargs) if outer is None else replace(outer, ignored=True)
         token = _call.set(call)
         try:
             result = self._original(*args, **kwargs)
@@ -114,10 +119,19 @@ class _Watched:
                 _Reading(self._model, self._binding, call, args, kwargs).finish(result, self._known)
         return result
 
-    def _begin(self, kwargs: dict[str, Any]) -> _Call:
-        keys = _keys.get()
-        attempt = _begin(self._binding, keys[0] if keys else None)
-        return _Call(attempt, time.perf_counter_ns(), Drafts(keep=attempt.level >= 2), _fresh(kwargs))
+    def _begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Call:
+        keys = [self._once(key) for key in _given_keys(args, kwargs)]
+        attempt = self._binding.begin(key=keys[0] if keys else None)
+        return _Call(attempt, time.perf_counter_ns(), Drafts(keep=attempt.level >= 2), _fresh(kwargs), keys)
+
+    def _once(self, key: AttemptKey) -> AttemptKey | None:
+        """The key, the first time; a second call for the same answer is an attempt of its own, not a revision."""
+        if key in self._taken:
+            return None
+        if len(self._taken) >= _KEPT:
+            self._taken.clear()
+        self._taken.add(key)
+        return key
 
     def _failed(self, call: _Call, error: BaseException, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """An exception ends every prompt of the call; how far the engine had come is known of verify steps only."""
@@ -135,13 +149,6 @@ class _Watched:
             attempt.finish(word, tuple(counts.values()))
 
 
-def _begin(binding: Binding, key: AttemptKey | None) -> Attempt:
-    inside = scope.current.get()
-    if inside is None:
-        return binding.begin(key=key)
-    return binding.begin(key=key, request=inside.key, scope=inside.number)
-
-
 def _fresh(kwargs: dict[str, Any]) -> bool:
     """Whether the call starts without keys and values of earlier calls.
 
@@ -151,12 +158,20 @@ def _fresh(kwargs: dict[str, Any]) -> bool:
     return all(hasattr(cache, "get_seq_length") and int(cache.get_seq_length()) == 0 for cache in given)
 
 
+def _given_keys(args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[AttemptKey]:
+    """The keys the caller named, else, for a single prompt, that of the answer a server's middleware is watching."""
+    given = _keys.get()
+    if given or (around := answering.get()) is None:
+        return given
+    prompts = _tensor(args, kwargs, "inputs", "input_ids", "inputs_embeds")
+    return (around.key,) if prompts is None or prompts.shape[0] == 1 else ()
+
+
 def _attempts(binding: Binding, call: _Call, count: int) -> list[Attempt]:
     """One attempt per prompt; all arrived when the call began."""
-    keys = _keys.get()
     out = [call.attempt]
     for index in range(1, count):
-        attempt = _begin(binding, keys[index] if index < len(keys) else None)
+        attempt = binding.begin(key=call.keys[index] if index < len(call.keys) else None)
         attempt.arrived_us = call.attempt.arrived_us
         out.append(attempt)
     return out
