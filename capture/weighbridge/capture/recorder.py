@@ -206,7 +206,8 @@ class Recorder:
             if self._spool_bytes + size > self.limits.spool_bytes:
                 raise JournalUnavailableError(GapReason.QUOTA)
             self._spool_bytes += size
-            header = JournalHeader(self.installation, {**self._facts, "policy": self.policy.digest})
+            facts = {**self._facts, "policy": self.policy.digest, "process": self.process}
+            header = JournalHeader(self.installation, facts)
             ordinal = next(self._ordinal)
             path = new_path(self.spool, self.installation, ordinal)
             if self.limits.mapped and _GIL:
