@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that is shared.
+settings.register_profile("weighbridge", deadline=None)
+settings.load_profile("weighbridge")
 
 ROOT = Path(__file__).resolve().parent.parent
 KEY = bytes(range(32))
