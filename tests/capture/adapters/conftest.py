@@ -34,7 +34,7 @@ def needs_models() -> tuple[Any, Any]:
     return torch, transformers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def frameworks() -> tuple[Any, Any]:
     """(torch, transformers)."""
     return needs_models()
@@ -54,8 +54,8 @@ def tiny(frameworks: tuple[Any, Any], kind: str = "Llama", words: int = WORDS, *
 
 
 @pytest.fixture(scope="session")
-def llama(frameworks: tuple[Any, Any]) -> Any:
-    return tiny(frameworks)
+def llama() -> Any:
+    return tiny(needs_models())
 
 
 @pytest.fixture
