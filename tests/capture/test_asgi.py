@@ -159,6 +159,14 @@ def test_a_client_that_goes_away_is_seen_to_the_word(recorder: Recorder, tmp_pat
     assert rows(recorder, tmp_path, "usage_report") == []
 
 
+def test_a_server_whose_clients_are_watched_stores_no_usage(recorder: Recorder, tmp_path: Path) -> None:
+    with TestClient(CaptureMiddleware(served(), recorder, usage=False)) as http:
+        http.post(PATH, json={"model": "m"})
+    (row,) = rows(recorder, tmp_path)
+    assert (row["status"], row["finish_reason"]) == ("succeeded", "stop")
+    assert rows(recorder, tmp_path, "usage_report") == []
+
+
 def test_websockets_and_the_lifespan_pass_untouched(recorder: Recorder, tmp_path: Path) -> None:
     with TestClient(CaptureMiddleware(served(), recorder)) as http, http.websocket_connect("/echo") as socket_:
         socket_.send_text("hello")

@@ -346,7 +346,7 @@ def test_simulate_writes_the_same_bytes_for_the_same_seed(weighbridge: Run, fres
 
 
 def test_the_demonstration_finds_exactly_what_was_put_in(weighbridge: Run, tmp_path: Path) -> None:
-    ran = weighbridge("demo", "--out", tmp_path / "demo", "--attempts", 800, "--days", 20)
+    ran = weighbridge("demo", "--out", tmp_path / "demo", "--attempts", 800, "--days", 20, "--no-live")
     assert ran.code == 0, ran.out + ran.err
     assert ran.out.startswith("SIMULATED DATA")
     assert "expected findings were found exactly, and no other." in ran.out

@@ -262,7 +262,9 @@ def main(spool: Path, key: bytes) -> None:
     app = Starlette(routes=[Route("/v1/chat/completions", Chat(core).answer, methods=["POST"])])
     with engine.install(core.model, inner, about, tokenizer=core.tokenizer), socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        watched = CaptureMiddleware(app, outer, context=Context(provider="openai", framework="transformers"))
+        watched = CaptureMiddleware(
+            app, outer, context=Context(provider="openai", framework="transformers"), usage=False
+        )
         sys.stdout.write(f"{listener.getsockname()[1]}\n")
         sys.stdout.flush()
         uvicorn.Server(uvicorn.Config(watched, log_level="error", lifespan="off")).run(sockets=[listener])

@@ -208,4 +208,5 @@ def test_money_is_in_question_where_the_report_is() -> None:
         "duplicate_report",
         "cache_convention",
         "reasoning_convention",
+        "padding_counted",
     }

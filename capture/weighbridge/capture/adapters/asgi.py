@@ -56,6 +56,7 @@ class CaptureMiddleware:
         tenant_header: str | None = None,
         api_keys: Mapping[str, str] | None = None,
         recounter: Recounter | None = None,
+        usage: bool = True,
     ) -> None:
         """Prepare.
 
@@ -68,6 +69,8 @@ class CaptureMiddleware:
             tenant_header: names the tenant, where a gateway in front of the server sets such a header. It is believed.
             api_keys: `key_name(...)` of a caller's API key -> tenant.
             recounter: counts delivered text again, off the request path.
+            usage: whether the usage the server sends is stored. Where the clients are watched too, they store it, and
+                the same report from both sides would be one too many.
         """
         self.app = app
         self.exchanges = Exchanges(
@@ -75,6 +78,7 @@ class CaptureMiddleware:
             context or Context(),
             None if recounter is None else Recounts(recorder, recounter),
             serving=True,
+            usage=usage,
         )
         self._header = header.lower().encode()
         self._request_header = request_header.lower().encode()

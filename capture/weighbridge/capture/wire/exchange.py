@@ -35,9 +35,22 @@ class Exchanges:
     """Makes the exchanges of one adapter; holds the bindings by what differs between calls."""
 
     def __init__(
-        self, recorder: Recorder, context: Context, recounts: Recounts | None = None, *, serving: bool = False
+        self,
+        recorder: Recorder,
+        context: Context,
+        recounts: Recounts | None = None,
+        *,
+        serving: bool = False,
+        usage: bool = True,
     ) -> None:
-        """`serving`: this is a server's side, whose code may state what became of the computed tokens."""
+        """Prepare.
+
+        Args:
+            recorder, context, recounts: where records go, what they have in common, who counts text again.
+            serving: this is a server's side, whose code may state what became of the computed tokens.
+            usage: whether usage reports are stored.
+        """
+        self.usage = usage
         self.recorder = recorder
         self.counts = (*COUNTS, *SERVED) if serving else COUNTS
         self.context = context
@@ -151,6 +164,8 @@ class Exchange:
         if answer.unread and not answer.parts and self._http < 300:
             recorder.losses.count(GapReason.NOT_SEEN, attempts=0)
         context = dataclasses.replace(self._context, model_served=answer.model or self._context.model_served)
+        if not self._exchanges.usage:
+            answer.parts.clear()
         first = answer.parts[0] if answer.parts else None
         attempt = self.attempt
         attempt.binding = self._exchanges.bound(context, first.root if first else "usage")

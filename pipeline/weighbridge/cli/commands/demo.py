@@ -1,8 +1,10 @@
-"""`weighbridge demo`: the main job on data made for it, held against the faults that were put in."""
+"""`weighbridge demo`: the main job on data made for it, and on real attempts of a tiny model where one can run."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,7 @@ from weighbridge.schemas.enumerations import Severity
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.run.demo import DemoResult
+    from weighbridge.pipeline.run.live import LiveResult
 
 DEFAULT = Path("out/demo")
 SHOWN = 10  # findings, of which there are more than a screen holds
@@ -30,6 +33,14 @@ def demo(
     attempts: Annotated[int, typer.Option("--attempts", min=1, help="How many API calls.")] = 20_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same report.")] = 7,
     days: Annotated[int, typer.Option("--days", min=1, help="How many days from 2026-01-01.")] = 90,
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Also serve real attempts on a tiny random model. Default: where torch and transformers are.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -38,11 +49,17 @@ def demo(
 
     Exit 1 unless exactly those faults are found. Needs no installation, no key and no network: it makes an
     installation of its own. All of its data is simulated.
+
+    The live part serves real attempts on loopback, under the agent, and explains where engine and usage differ.
     """
+    from weighbridge.pipeline.run import live as served
     from weighbridge.pipeline.run.demo import demo as run
 
     begin(ctx, config, log_level)
+    lacking = served.missing_packages()
     result = run(out, seed=seed, attempts=attempts, days=days)
+    lived = served.live(out / f"live-{datetime.now(tz=UTC):%Y%m%dT%H%M%S}") if _wanted(live, lacking) else None
+    good = result.as_expected and (lived is None or not lived.unexplained)
     if as_json:
         write_json(
             {
@@ -52,11 +69,41 @@ def demo(
                 "expected": len(result.expected),
                 "missing": [item.code for item in result.missing],
                 "unexpected": [item.code for item in result.unexpected],
+                "live": None if lived is None else [asdict(row) for row in lived.weighed],
             }
         )
-        return CLEAN if result.as_expected else FINDINGS
+        return CLEAN if good else FINDINGS
     _write(result)
-    return CLEAN if result.as_expected else FINDINGS
+    _write_live(lived, lacking)
+    return CLEAN if good else FINDINGS
+
+
+def _wanted(live: bool | None, lacking: list[str]) -> bool:
+    return not lacking if live is None else live
+
+
+def _write_live(lived: LiveResult | None, lacking: list[str]) -> None:
+    """The attempts that were really served, per kind of call."""
+    from weighbridge.pipeline.run.live import as_frame
+
+    if lived is None:
+        why = f"{', '.join(lacking)} not installed" if lacking else "not asked for"
+        write_line(f"\nLIVE: left out, {why}.")
+        return
+    write_line(
+        f"\nLIVE: {len(lived.weighed) // 2} real chat attempts in {lived.seconds:.0f} s on a tiny random model, behind "
+        "a small loopback server of the\nproduct's own (`transformers serve` leaves stop strings in the text and does "
+        "not pass on the id of an attempt).\nComputed at the engine, reported at the client:\n"
+    )
+    frame = as_frame(lived.weighed)
+    write_table(frame.columns, [list(row) for row in frame.iter_rows()])
+    write_line(
+        "\nEvery difference is explained by its cause, to the token."
+        if not lived.unexplained
+        else f"\nNOT AS EXPECTED: {len(lived.unexplained)} rows, see {lived.home.root}"
+    )
+    for month, files in lived.reports.items():
+        write_line(f"report {month}: {files.html}")
 
 
 def _write(result: DemoResult) -> None:

@@ -103,11 +103,18 @@ def _merged(rows: Frame) -> Frame:
         name: _of(f"{lead}_by", name) for lead, beside in FIGURES.items() for name in (f"{lead}_by", lead, *beside)
     }
     grouped = known.group_by(*KEY).agg(
-        **described, **figures, day=nw.col("day").min(), usage_expected=nw.col("usage_expected").max()
+        **described,
+        **figures,
+        day=nw.col("day").min(),
+        usage_expected=nw.col("usage_expected").max(),
+        went_away=(nw.col("attempt_status") == AttemptStatus.ABORTED).max(),
     )
     filled = grouped.with_columns(
         *(nw.col(name).fill_null(UNASSIGNED) for name in _PLACES),
-        nw.col("attempt_status").fill_null(AttemptStatus.UNKNOWN),
+        # An engine that was told to stop has succeeded; whoever saw the client go knows better.
+        attempt_status=nw.when(nw.col("went_away").fill_null(value=False))
+        .then(words(AttemptStatus.ABORTED))
+        .otherwise(nw.col("attempt_status").fill_null(AttemptStatus.UNKNOWN)),
     )
     return filled.select(*OUTPUT)
 
