@@ -21,6 +21,34 @@ if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
 
 _VERSION: Final = 0x7000
+_LEVEL_1: Final = 1 << 32
+_LEVEL_BITS: Final = 0xFF << 32
+_MARK_BITS: Final = 0xFFF << 40
+_new = object.__new__
+
+
+def _at(index: int, doc: str) -> property:
+    """An integer of the head."""
+
+    def get(attempt: Attempt) -> int:
+        return attempt.head[index]
+
+    def put(attempt: Attempt, value: int) -> None:
+        attempt.head[index] = value
+
+    return property(get, put, doc=doc)
+
+
+def _bits(mask: int, doc: str) -> property:
+    """Some bits of the outcome word, in their place."""
+
+    def get(attempt: Attempt) -> int:
+        return attempt.head[7] & mask
+
+    def put(attempt: Attempt, value: int) -> None:
+        attempt.head[7] = attempt.head[7] & ~mask | value & mask
+
+    return property(get, put, doc=doc)
 
 
 class Binding:
@@ -67,22 +95,28 @@ class Binding:
         recorder = self.recorder
         now = time.time_ns()
         serial = recorder.serial()
-        attempt = Attempt(
-            self, (now // 1_000_000) << 16 | _VERSION | serial & 0xFFF, recorder.tail ^ serial, now // 1000
-        )
+        attempt = _new(Attempt)
+        attempt.binding = self
+        attempt.done = False
+        attempt.head = head = [
+            0, (now // 1_000_000) << 16 | _VERSION | serial & 0xFFF, recorder.tail ^ serial, 0, 0, now // 1000,
+            self.parameters, _LEVEL_1, number << 32 if number.__class__ is int else 1 << 32, -1,
+        ]  # fmt: skip
         try:
             if key is not None:
-                attempt.hi, attempt.lo = key[0] | 0, key[1] | 0
-            if request is None:
-                if (around := current.get()) is not None:
-                    (attempt.request_hi, attempt.request_lo), scope = around.key, around.number
-            else:
-                attempt.request_hi, attempt.request_lo = request[0] | 0, request[1] | 0
-            attempt.place = scope | number << 32
+                head[1], head[2] = key[0] | 0, key[1] | 0
+            if request is not None:
+                head[3], head[4] = request[0] | 0, request[1] | 0
+                head[8] |= scope
+            elif (around := current.get()) is not None:
+                (head[3], head[4]), inner = around.key, around.number
+                head[8] |= inner
+            elif scope:
+                head[8] |= scope
             if level is not None:
-                attempt.level_bits = (level & 0xFF) << 32
-            elif self.decision.threshold and self.decision.covers(recorder.key, attempt.hi, attempt.lo, now):
-                attempt.level_bits = self.decision.level << 32
+                head[7] = (level & 0xFF) << 32
+            elif self.decision.threshold and self.decision.covers(recorder.key, head[1], head[2], now):
+                head[7] = self.decision.level << 32
         except Exception as error:  # noqa: BLE001 - nothing may reach the host; what was set until here stands
             guard.report(error, "begin")
         return attempt
@@ -93,35 +127,37 @@ class Binding:
 
 
 class Attempt:
-    """One attempt under way. `finish` may be called once; a second call is counted, not stored."""
+    """One attempt under way; `Binding.begin` makes it. `finish` stores it once; a second call is only counted.
 
-    __slots__ = (
-        "arrived_us", "binding", "done", "hi", "level_bits", "lo", "mark_bits", "parameters", "place", "request_hi",
-        "request_lo",
-    )  # fmt: skip
+    Attributes:
+        head: the first ten integers of its slot (`layout.HEAD`), outcome and plan still missing.
+    """
 
-    def __init__(self, binding: Binding, hi: int, lo: int, arrived_us: int) -> None:
-        self.binding = binding
-        self.hi = hi
-        self.lo = lo
-        self.arrived_us = arrived_us
-        self.request_hi = 0
-        self.request_lo = 0
-        self.place = 0
-        self.parameters = binding.parameters
-        self.level_bits = 1 << 32
-        self.mark_bits = 0
-        self.done = False
+    __slots__ = ("binding", "done", "head")
+
+    binding: Binding
+    done: bool
+    head: list[int]
+
+    hi = _at(1, "First half of the key.")
+    lo = _at(2, "Second half of the key.")
+    request_hi = _at(3, "First half of the key of its request, 0 without one.")
+    request_lo = _at(4, "Second half of the key of its request, 0 without one.")
+    arrived_us = _at(5, "When it arrived, Unix microseconds.")
+    parameters = _at(6, "Dictionary number of its generation parameters, -1 none.")
+    level_bits = _bits(_LEVEL_BITS, "The level, where the outcome word has it.")
+    mark_bits = _bits(_MARK_BITS, "The caller's mark, where the outcome word has it; see `layout.level_word`.")
+    place = _at(8, "Scope and attempt number.")
 
     @property
     def key(self) -> AttemptKey:
         """The attempt's key."""
-        return AttemptKey(self.hi, self.lo)
+        return AttemptKey(self.head[1], self.head[2])
 
     @property
     def level(self) -> int:
         """The capture level that was decided for it."""
-        return self.level_bits >> 32
+        return self.head[7] >> 32 & 0xFF
 
     def finish(self, outcome: int, counts: Sequence[int] = (), usage: object = None, ids_expected: int = -1) -> bool:
         """Write the level-1 record.
@@ -146,29 +182,15 @@ class Attempt:
             journal = binding.recorder.journal
             offset = journal.take()
             if offset < journal.end:
-                store(
-                    journal.buffer,
-                    offset,
-                    (
-                        tag,
-                        self.hi,
-                        self.lo,
-                        self.request_hi,
-                        self.request_lo,
-                        self.arrived_us,
-                        self.parameters,
-                        outcome | self.level_bits | self.mark_bits,
-                        self.place,
-                        ids_expected,
-                    ),
-                    counts,
-                    usage,
-                    offset,
-                )
+                head = self.head
+                head[0] = tag
+                head[7] |= outcome
+                head[9] = ids_expected
+                store(journal.buffer, offset, head, counts, usage, offset)
                 return True
         except Exception:  # noqa: BLE001 - whatever did not fit is looked at again there, and nothing reaches the host
             return self.binding.recorder.write_slow(self, outcome, counts, usage, ids_expected, journal, offset)
-        return self.binding.recorder.write_slow(self, outcome, counts, usage, ids_expected, None, 0)
+        return binding.recorder.write_slow(self, outcome, counts, usage, ids_expected, journal, offset)
 
 
 def _never(*_: object) -> None:

@@ -55,8 +55,7 @@ class Dictionary:
         self._write = write
         self._living = living
         self._numbers: dict[tuple[Entry, bytes], int] = {}
-        self._entries: dict[int, tuple[Entry, bytes, int]] = {}  # number -> entry, payload, generation last asked for
-        self._generation = 0
+        self._entries: dict[int, tuple[Entry, bytes]] = {}  # by number, the one asked for last at the end
         self._next = {True: _FIRST_PLAN, False: _FIRST_OTHER}
 
     def number(self, entry: Entry, content: Mapping[str, object]) -> int:
@@ -69,24 +68,24 @@ class Dictionary:
         with self.lock:
             known = self._numbers.get((entry, payload))
             if known is not None:
-                self._entries[known] = (entry, payload, self._generation)
+                self._entries[known] = self._entries.pop(known)
                 return known
             if len(self._entries) >= MOST:
-                self.turn()
+                self.keep(MOST // 2)
             number = self._next[entry is Entry.PLAN]
             if len(self._entries) >= MOST or number > (_LAST_PLAN if entry is Entry.PLAN else _LAST_OTHER):
                 raise DictionaryFullError
             self._next[entry is Entry.PLAN] = number + 1
             self._write(entry, number, payload)
             # In this order a fork in between costs a second number, never an entry that is missing.
-            self._entries[number] = (entry, payload, self._generation)
+            self._entries[number] = (entry, payload)
             self._numbers[entry, payload] = number
             return number
 
     def derive(self, number: int, more: Mapping[str, object]) -> int:
         """The number of entry `number` with `more` added."""
         with self.lock:
-            entry, payload, _ = self._entries[number]
+            entry, payload = self._entries[number]
             return self.number(entry, {**json.loads(payload), **more})
 
     def once(self, entry: Entry, content: Mapping[str, object]) -> None:
@@ -95,24 +94,19 @@ class Dictionary:
         with self.lock:
             self._write(entry, 0, payload)
 
-    def carried(self) -> list[Stored]:
-        """What the head of the next file must hold."""
-        with self.lock:
-            kept = set(self._living())
-            return [
-                (entry, number, payload)
-                for number, (entry, payload, asked) in self._entries.items()
-                if number in kept or asked >= self._generation - 1
-            ]
+    def keep(self, recent: int) -> list[Stored]:
+        """What the head of the next file must hold; all else is forgotten.
 
-    def turn(self) -> None:
-        """A new file has what `carried` gave; forget the rest."""
+        Args:
+            recent: how many entries of a kind that no living binding uses are kept, those asked for last.
+        """
         with self.lock:
-            kept = {number for _, number, _ in self.carried()}
-            self._generation += 1
-            for number in [number for number in self._entries if number not in kept]:
-                entry, payload, _ = self._entries.pop(number)
-                self._numbers.pop((entry, payload), None)
+            living = self._living()
+            for kind in Entry:
+                others = [n for n, (entry, _) in self._entries.items() if entry is kind and n not in living]
+                for number in others[: max(0, len(others) - recent)]:
+                    self._numbers.pop(self._entries.pop(number), None)
+            return [(entry, number, payload) for number, (entry, payload) in self._entries.items()]
 
     def __len__(self) -> int:
         return len(self._entries)

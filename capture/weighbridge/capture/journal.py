@@ -211,6 +211,10 @@ class MappedJournal:
         self.buffer[offset : offset + COMMIT] = slot[:COMMIT]
         self.buffer[offset + COMMIT : offset + SLOT] = offset.to_bytes(8, "little")
 
+    def holds(self, offset: int) -> bool:
+        """Whether an offset that was taken is that of a slot, though the file was stopped in the meantime."""
+        return offset < self.slots_at + (self.slots - RESERVE) * SLOT
+
     def void(self, offset: int) -> None:
         """Commit a slot that was taken and is not needed, so that its page can be checked."""
         self.store(offset, _VOID)
@@ -219,6 +223,8 @@ class MappedJournal:
         """Store a rendered slot; None when the file is full."""
         offset = self.take()
         if offset >= self.end:
+            if self.holds(offset):
+                self.void(offset)
             return None
         self.store(offset, slot)
         return True

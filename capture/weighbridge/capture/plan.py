@@ -7,6 +7,7 @@ it checks that the usage object still has the shape, reads the allow-listed numb
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +81,7 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
     words = len(HEAD) + len(counts)
     kinds = "".join(reader.kinds)
     pad = COMMIT - 8 * (words + len(kinds))
-    packer = struct.Struct(f"<{words}q{kinds}{pad}xq")
+    form = f"<{words}q{kinds}{pad}xq"
     names = [f"v{index}" for index in range(len(kinds))]
     lines = [*reader.lines, *(f"{name} = {value}" for name, value in zip(names, reader.values, strict=True))]
     for kind, allowed in (("q", "integer"), ("d", "real")):
@@ -92,12 +93,19 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
             lines.append(f"if not isfinite({' + '.join(told)}): raise ShapeError")
     lines.append(f"pack(buffer, offset, *head, *counts, {''.join(name + ', ' for name in names)}commit)")
     source = "def store(buffer, offset, head, counts, u, commit):\n " + "\n ".join(lines) + "\n"
+    return Plan(number, tuple(counts), tuple(reader.paths), kinds, reader.constants, _compiled(source, form))
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(source: str, form: str) -> Store:
+    """The function of a plan. Bindings share it: CPython makes code fast only after it has run a few times."""
     space: dict[str, Any] = {
-        "pack": packer.pack_into, "ShapeError": ShapeError, "integer": _INTEGER, "real": _REAL,
+        "pack": struct.Struct(form).pack_into, "ShapeError": ShapeError, "integer": _INTEGER, "real": _REAL,
         "isfinite": math.isfinite,
     }  # fmt: skip
-    exec(compile(source, f"<plan {number}>", "exec"), space)  # noqa: S102 - built from our own allow-list only
-    return Plan(number, tuple(counts), tuple(reader.paths), kinds, reader.constants, space["store"])
+    exec(compile(source, "<plan>", "exec"), space)  # noqa: S102 - built from our own allow-list only
+    store: Store = space["store"]
+    return store
 
 
 def _sound_key(inner: object) -> None:

@@ -200,7 +200,8 @@ class Recorder:
         """A new file, empty. `measure`: look at the whole spool first; else go by what the keeper saw last."""
         try:
             self.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
-            size = max(self.limits.journal_bytes, 4 * 2 * SLOT * len(self.dictionary))
+            with self._lock:
+                size = max(self.limits.journal_bytes, 8 * SLOT * len(self._in_use()))
             if measure:
                 self._spool_bytes = spool_bytes(self.spool)
             if self._spool_bytes + size > self.limits.spool_bytes:
@@ -230,11 +231,10 @@ class Recorder:
         """The file with every entry at its head that a record may still refer to (under the lock)."""
         if isinstance(journal, NoJournal):
             return journal
-        for stored in self.dictionary.carried():
+        for stored in self.dictionary.keep(journal.slots // 8):
             if any(journal.put_entry(slot) is None for slot in dictionary_slots(*stored)):
                 journal.discard()
                 return NoJournal(GapReason.BUFFER_FULL)
-        self.dictionary.turn()
         return journal
 
     def _in_use(self) -> set[int]:
@@ -385,12 +385,13 @@ class Recorder:
         if unknown:
             raise ConfigError(f"unknown count {unknown[0]!r}; known are {', '.join((*layout.COUNTS, *layout.TIMES))}")
         entry = context.entry(self.key)
-        number = self._number(Entry.CONTEXT, entry, 0)
-        values = -1 if parameters is None else self.parameters(parameters)
         facts = (str(entry["tenant"]), str(entry["route"]), context.strategy_id)
-        binding = Binding(self, number, counts, facts, root, values, context.subject_bucket)
-        self._decide(binding)
+        # At once, so that no new file comes in between and leaves out what no binding seems to use.
         with self._lock:
+            number = self._number(Entry.CONTEXT, entry, 0)
+            values = -1 if parameters is None else self.parameters(parameters)
+            binding = Binding(self, number, counts, facts, root, values, context.subject_bucket)
+            self._decide(binding)
             self._bindings.add(binding)
         return binding
 
@@ -465,7 +466,7 @@ class Recorder:
         offset: int,
     ) -> bool:
         """Write what the fast path could not: an unknown shape, a null, a full file, the fallback. Never raises."""
-        unused = journal if isinstance(journal, MappedJournal) else None
+        unused = journal if isinstance(journal, MappedJournal) and journal.holds(offset) else None
         try:
             if os.getpid() != self.pid:
                 unused = None
@@ -760,10 +761,8 @@ def _head(attempt: Attempt, outcome: object, ids_expected: object) -> list[int]:
     """The head of an attempt whatever the caller passed; what is no integer is unknown."""
     word = outcome if _is_word(outcome) else _UNKNOWN
     ids = ids_expected if _is_word(ids_expected) else -1
-    return [
-        0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us, attempt.parameters,
-        word | attempt.level_bits | attempt.mark_bits, attempt.place, ids,
-    ]  # fmt: skip
+    # The fast path may have set the outcome before it found that something else does not fit.
+    return [0, *attempt.head[1:7], word | attempt.level_bits | attempt.mark_bits, attempt.place, ids]
 
 
 def _is_word(value: object) -> TypeGuard[int]:
