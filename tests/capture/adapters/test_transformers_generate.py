@@ -165,6 +165,21 @@ def test_a_padded_batch_is_an_attempt_for_each_prompt(
     assert len({(row["attempt_hi"], row["attempt_lo"]) for row in rows}) == 3
 
 
+def test_without_a_cache_padding_is_processed_again_in_each_step(
+    llama: Any, batch: dict[str, Any], recorder: Recorder, written: Read
+) -> None:
+    wanted = [[9] * 5, [9, END], [9] * 5]
+    with adapter.install(llama, recorder), forwards(llama) as seen:
+        llama.generate(**batch, max_new_tokens=5, do_sample=False, use_cache=False, logits_processor=[Force(8, wanted)])
+    rows = written(recorder, "attempt")
+    # Five passes of 8 to 12 positions; the second row has 5 of padding before it and 1, then 2 behind it.
+    assert [row["forward"] for row in rows] == [8 + 9 + 10 + 11 + 12] * 3
+    assert sum(seen) == 3 * 50
+    assert [row["padding"] for row in rows] == [0, 5 * 5 + 1 + 2, 5 * 3]
+    for row in rows:
+        check(row)
+
+
 def test_a_batch_without_a_mask_follows_the_rule_of_generate(
     llama: Any, batch: dict[str, Any], recorder: Recorder, written: Read
 ) -> None:
@@ -328,6 +343,7 @@ def test_ids_of_level_2_are_those_the_host_got_and_drafts_show_every_verify_step
     row = written(deep_recorder, "attempt")[-1]
     assert (row["level"], row["accepted"]) == (2, sum(accepted))
     assert row["drafted"] == sum(len(run.ids) for run in drafts)
+    assert row["bonus"] == sum(len(run.ids) > 0 for run in drafts) < len(drafts)
 
 
 def test_another_version_keeps_what_is_certain_and_says_so(
