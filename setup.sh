@@ -79,12 +79,12 @@ demo)
     exec "$VENV/bin/weighbridge" demo "$@"
     ;;
 test)
-    install pipeline,report,ids,dev
+    install pipeline,report,ids,models,peers,dev
     find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
     exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" "$@"
     ;;
 install)
-    install "${1:-pipeline,report,ids,dev}"
+    install "${1:-pipeline,report,ids,models,peers,dev}"
     ;;
 *)
     sed -n '2,9s/^# \{0,1\}//p' "$0" >&2

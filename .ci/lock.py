@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "constraints.txt"
 HEAD = """\
 # Every version Weighbridge is tested with on Python 3.11, for all extras: `pip install -c constraints.txt ...`.
-# Written by `make lock`. torch is pinned for the extra `models`; the commands of the README never install it.
+# Written by `make lock`. torch is pinned for the extra `models`, which the tests of its adapter need.
 """
 
 

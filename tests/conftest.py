@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ settings.load_profile("weighbridge")
 
 ROOT = Path(__file__).resolve().parent.parent
 KEY = bytes(range(32))
+_READS = pytest.StashKey[bool]()
 
 
 def real_folder() -> Path:
@@ -27,11 +29,21 @@ def shared_real(request: pytest.FixtureRequest) -> Path:
     folder = real_folder()
     if not (folder / "README.md").is_file():
         pytest.skip("the shared folder of recorded data is not beside this checkout")
-    marker = os.environ.get("WEIGHBRIDGE_REAL_MARKER")
-    if marker:
-        with Path(marker).open("a", encoding="utf-8") as file:
-            file.write(request.node.nodeid + "\n")
+    request.node.stash[_READS] = True
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note in the marker file which tests read recorded data and passed: one that skips afterwards did not."""
+    report = yield
+    marker = os.environ.get("WEIGHBRIDGE_REAL_MARKER")
+    if marker and report.when == "call" and report.passed and item.stash.get(_READS, False):
+        with Path(marker).open("a", encoding="utf-8") as file:
+            file.write(item.nodeid + "\n")
+    return report
 
 
 @pytest.fixture
