@@ -134,14 +134,19 @@ def test_the_lock_pins_every_requirement_of_every_extra() -> None:
             assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), text
 
 
-def test_no_command_of_ours_installs_torch() -> None:
-    """An unpinned torch is two gigabytes of accelerator libraries nobody asked for."""
+def test_torch_comes_only_with_the_models_extra_and_only_at_its_pin() -> None:
+    """An unpinned torch is gigabytes of accelerator libraries of whatever version is new."""
     assert not any("torch" in text for name, items in EXTRAS.items() if name != "models" for text in items)
     assert "models" not in "".join(EXTRAS["all"])
-    for script in ("setup.sh", "Makefile", ".ci/run"):
-        text = (ROOT / script).read_text(encoding="utf-8")
-        assert "torch" not in text
-        assert "models" not in text
+    assert "torch==" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    installing = [
+        line
+        for script in ("setup.sh", "Makefile", ".ci/run")
+        for line in (ROOT / script).read_text(encoding="utf-8").splitlines()
+        if "pip install" in line and not line.lstrip().startswith("#")
+    ]
+    assert installing
+    assert all("-c constraints.txt" in line for line in installing)
 
 
 def test_the_console_script_points_at_a_function() -> None:
