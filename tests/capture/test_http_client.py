@@ -25,7 +25,6 @@ from weighbridge.schemas.enumerations import Stage
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.segment import read_table
 
-openai = pytest.importorskip("openai")
 URL = "http://api.openai.com/v1/chat/completions"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
 BODY = {
@@ -243,6 +242,7 @@ def test_failures_are_attempts_without_usage(
 
 def test_the_retries_of_the_sdk_are_attempts_of_one_request(recorder: Recorder, tmp_path: Path) -> None:
     """The official SDK works unchanged on a client with the adapter, and its retries are told apart."""
+    openai = pytest.importorskip("openai")
     answers = iter([httpx.Response(429, headers={"retry-after-ms": "1"}), httpx.Response(500), None])
     carried: list[str] = []
 
@@ -264,11 +264,22 @@ def test_the_retries_of_the_sdk_are_attempts_of_one_request(recorder: Recorder, 
     assert len(set(carried)) == 4
 
 
+def test_the_header_of_the_sdks_alone_tells_a_retry(recorder: Recorder, tmp_path: Path) -> None:
+    with client(recorder, lambda _: httpx.Response(200, json=BODY)) as http:
+        for retry in ("0", "1", "2", "0"):
+            http.post(URL, json=ASKED, headers={"x-stainless-retry-count": retry})
+    found = rows(recorder, tmp_path, "attempt")
+    assert [row["attempt_number"] for row in found] == [1, 2, 3, 1]
+    first, second, third, fourth = ((row["request_hi"], row["request_lo"]) for row in found)
+    assert first == second == third != fourth
+
+
 def key_of(row: dict[str, Any]) -> str:
     return AttemptKey(row["attempt_hi"], row["attempt_lo"]).to_hex()
 
 
 def test_the_sdk_reads_a_stream_and_closes_it_early(recorder: Recorder, tmp_path: Path) -> None:
+    openai = pytest.importorskip("openai")
     sdk = openai.OpenAI(api_key="none", base_url="http://127.0.0.1/v1", http_client=client(recorder, streamed(STREAM)))
     whole = sdk.chat.completions.create(model="tiny", messages=[{"role": "user", "content": "x"}], stream=True)
     text = "".join(event.choices[0].delta.content or "" for event in whole if event.choices)
