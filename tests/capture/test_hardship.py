@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import subprocess
 import sys
@@ -186,7 +187,7 @@ def on_disk(recorder: Recorder, disk: Disk, buffer_bytes: int = 1 << 20, wait_s:
     """Go on in a fallback file on this disk."""
     binding = bound(recorder)
     made = FileJournal(
-        new_path(recorder.spool, "test-1", 99), JournalHeader("test-1", {}), 99, wait_s=wait_s,
+        new_path(recorder.spool, "test-1", 99), JournalHeader("test-1", {"tail": recorder.tail}), 99, wait_s=wait_s,
         buffer_bytes=buffer_bytes, lost=recorder.losses.count, write=disk,
     )  # fmt: skip
     with recorder._lock:
@@ -626,7 +627,8 @@ def test_a_new_policy_is_named_by_the_file_that_follows(tmp_path: Path) -> None:
     )
     keep(recorder)
     assert finished(binding, 2)
-    binding.decision = type(binding.decision)(2, binding.decision.threshold, time.time_ns() - 1)
+    assert binding.decision is not None
+    binding.decision = dataclasses.replace(binding.decision, until_ns=time.time_ns() - 1)
     assert finished(binding, 3)
     recorder.close()
     told = {}

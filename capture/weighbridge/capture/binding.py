@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weighbridge.capture import guard
-from weighbridge.capture.layout import Kind
+from weighbridge.capture.layout import FRESH, Kind, fresh_key
 from weighbridge.capture.plan import Plan, ShapeError
 from weighbridge.capture.policy import Decision
 from weighbridge.capture.scope import current
 from weighbridge.schemas.identity import AttemptKey
 
 if TYPE_CHECKING:
+    from weighbridge.capture.content import Place
     from weighbridge.capture.recorder import Recorder
 
-_VERSION: Final = 0x7000
+_FIRST: Final = 1 << 32
 _LEVEL_1: Final = 1 << 32
 _LEVEL_BITS: Final = 0xFF << 32
 _MARK_BITS: Final = 0xFFF << 40
@@ -35,6 +36,18 @@ def _at(index: int, doc: str) -> property:
 
     def put(attempt: Attempt, value: int) -> None:
         attempt.head[index] = value
+
+    return property(get, put, doc=doc)
+
+
+def _of_key(index: int, doc: str) -> property:
+    """An integer of the head that is worked out when it is asked for."""
+
+    def get(attempt: Attempt) -> int:
+        return attempt.settled()[index]
+
+    def put(attempt: Attempt, value: int) -> None:
+        attempt.settled()[index] = value
 
     return property(get, put, doc=doc)
 
@@ -56,12 +69,13 @@ class Binding:
 
     Attributes:
         counts: names of the integers that `finish` gets, in order.
+        decision: what raises some of its attempts above level 1, None where nothing does.
         hot: (the store of the current plan, its tag); replaced as a whole, so a reader never sees half of it.
     """
 
     __slots__ = (
-        "__weakref__", "context", "counts", "decision", "facts", "hot", "learnt", "level_bits", "mark_bits",
-        "parameters", "plans", "recorder", "root", "subject_bucket",
+        "__weakref__", "context", "counts", "decision", "facts", "hot", "learnt",
+        "parameters", "place", "plans", "recorder", "root", "subject_bucket",
     )  # fmt: skip
 
     def __init__(
@@ -77,10 +91,9 @@ class Binding:
         self.subject_bucket = subject_bucket
         self.plans: list[Plan] = []
         self.learnt = 0
+        self.place: Place | None = None
         self.hot: tuple[Any, int] = (_never, 0)
-        self.decision = Decision()
-        self.level_bits = 1 << 32
-        self.mark_bits = 0
+        self.decision: Decision | None = None
 
     def begin(
         self,
@@ -94,17 +107,18 @@ class Binding:
         """Start an attempt; without a `key` it gets a fresh UUIDv7, without a `request` that of the scope around it."""
         recorder = self.recorder
         now = time.time_ns()
-        serial = recorder.serial()
         attempt = _new(Attempt)
         attempt.binding = self
         attempt.done = False
         attempt.head = head = [
-            0, (now // 1_000_000) << 16 | _VERSION | serial & 0xFFF, recorder.tail ^ serial, 0, 0, now // 1000,
-            self.parameters, _LEVEL_1, number << 32 if number.__class__ is int else 1 << 32, -1,
+            FRESH, now, recorder.serial(), 0, 0, 0, self.parameters, _LEVEL_1, _FIRST, -1,
         ]  # fmt: skip
         try:
+            if number != 1:
+                head[8] = number << 32
             if key is not None:
-                head[1], head[2] = key[0] | 0, key[1] | 0
+                hi, lo = key[0] | 0, key[1] | 0
+                attempt.head = head = [0, hi, lo, 0, 0, now // 1000, *head[6:]]
             if request is not None:
                 head[3], head[4] = request[0] | 0, request[1] | 0
                 head[8] |= scope
@@ -115,8 +129,8 @@ class Binding:
                 head[8] |= scope
             if level is not None:
                 head[7] = (level & 0xFF) << 32
-            elif self.decision.threshold and self.decision.covers(recorder.key, head[1], head[2], now):
-                head[7] = self.decision.level << 32
+            elif (decision := self.decision) is not None and decision.covers(recorder.key, *attempt.key, now):
+                attempt.head[7] = decision.level << 32
         except Exception as error:  # noqa: BLE001 - nothing may reach the host; what was set until here stands
             guard.report(error, "begin")
         return attempt
@@ -139,11 +153,11 @@ class Attempt:
     done: bool
     head: list[int]
 
-    hi = _at(1, "First half of the key.")
-    lo = _at(2, "Second half of the key.")
+    hi = _of_key(1, "First half of the key.")
+    lo = _of_key(2, "Second half of the key.")
     request_hi = _at(3, "First half of the key of its request, 0 without one.")
     request_lo = _at(4, "Second half of the key of its request, 0 without one.")
-    arrived_us = _at(5, "When it arrived, Unix microseconds.")
+    arrived_us = _of_key(5, "When it arrived, Unix microseconds.")
     parameters = _at(6, "Dictionary number of its generation parameters, -1 none.")
     level_bits = _bits(_LEVEL_BITS, "The level, where the outcome word has it.")
     mark_bits = _bits(_MARK_BITS, "The caller's mark, where the outcome word has it; see `layout.level_word`.")
@@ -152,7 +166,18 @@ class Attempt:
     @property
     def key(self) -> AttemptKey:
         """The attempt's key."""
-        return AttemptKey(self.head[1], self.head[2])
+        head = self.settled()
+        return AttemptKey(head[1], head[2])
+
+    def settled(self) -> list[int]:
+        """The head with the key and the time of arrival worked out."""
+        head = self.head
+        if head[0] & FRESH:
+            now, serial = head[1], head[2]
+            hi, lo = fresh_key(now, serial, self.binding.recorder.tail)
+            # As a whole, so that no other thread sees half of it.
+            self.head = head = [0, hi, lo, head[3], head[4], now // 1000, *head[6:]]
+        return head
 
     @property
     def level(self) -> int:
@@ -183,7 +208,7 @@ class Attempt:
             offset = journal.take()
             if offset < journal.end:
                 head = self.head
-                head[0] = tag
+                head[0] |= tag
                 head[7] |= outcome
                 head[9] = ids_expected
                 store(journal.buffer, offset, head, counts, usage, offset)

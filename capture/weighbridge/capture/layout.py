@@ -54,6 +54,9 @@ class Kind(IntEnum):
     VOID = 9  # taken, and then not needed
 
 
+# Set in the kind of an attempt whose key is still as it was made: Unix nanoseconds and serial number in the places of
+# its two halves, from which the reader makes the UUIDv7 and the time of arrival. The request path is spared the sums.
+FRESH: Final = 0x80
 # The first ten integers of an attempt slot.
 HEAD: Final = (
     "tag",  # kind | plan << 8 | context << 32
@@ -117,6 +120,11 @@ _REASON = {member: code << 40 for code, member in enumerate(REASONS)}
 _MARKER = {member: code << 46 for code, member in enumerate(MARKERS)}
 _PART = {member: code << 52 for code, member in enumerate(PARTS)}
 _END = {member: code << 56 for code, member in enumerate(ENDS)}
+
+
+def fresh_key(now_ns: int, serial: int, tail: int) -> tuple[int, int]:
+    """The UUIDv7 of an attempt: milliseconds, version, 12 bits of its serial number; then the process's random tail."""
+    return (now_ns // 1_000_000) << 16 | 0x7000 | serial & 0xFFF, tail ^ serial
 
 
 def outcome_word(

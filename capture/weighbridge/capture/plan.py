@@ -21,7 +21,6 @@ from weighbridge.schemas import leaves
 Store = Callable[[Any, int, Sequence[int], Sequence[int], Any, int], None]
 STORED_LEAVES: Final = WORDS - len(HEAD)
 LONGEST_KEY: Final = 256
-_INTEGER: Final = {int}
 _REAL: Final = {float}
 
 
@@ -84,13 +83,14 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
     form = f"<{words}q{kinds}{pad}xq"
     names = [f"v{index}" for index in range(len(kinds))]
     lines = [*reader.lines, *(f"{name} = {value}" for name, value in zip(names, reader.values, strict=True))]
-    for kind, allowed in (("q", "integer"), ("d", "real")):
-        # Struct takes a bool for an integer and an integer for a float; a reading would not.
-        told = [name for name, its in zip(names, kinds, strict=True) if its == kind]
-        if told:
-            lines.append(f"if set(map(type, ({', '.join(told)},))) != {allowed}: raise ShapeError")
-        if told and kind == "d":
-            lines.append(f"if not isfinite({' + '.join(told)}): raise ShapeError")
+    # Struct takes a bool for an integer and an integer for a float; a reading would not. `is` is the cheapest test.
+    integers = [name for name, kind in zip(names, kinds, strict=True) if kind == "q"]
+    reals = [name for name, kind in zip(names, kinds, strict=True) if kind == "d"]
+    if integers:
+        lines.append(f"if {' or '.join(f'{n} is True or {n} is False' for n in integers)}: raise ShapeError")
+    if reals:
+        lines.append(f"if set(map(type, ({', '.join(reals)},))) != real: raise ShapeError")
+        lines.append(f"if not isfinite({' + '.join(reals)}): raise ShapeError")
     lines.append(f"pack(buffer, offset, *head, *counts, {''.join(name + ', ' for name in names)}commit)")
     source = "def store(buffer, offset, head, counts, u, commit):\n " + "\n ".join(lines) + "\n"
     return Plan(number, tuple(counts), tuple(reader.paths), kinds, reader.constants, _compiled(source, form))
@@ -100,7 +100,7 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
 def _compiled(source: str, form: str) -> Store:
     """The function of a plan. Bindings share it: CPython makes code fast only after it has run a few times."""
     space: dict[str, Any] = {
-        "pack": struct.Struct(form).pack_into, "ShapeError": ShapeError, "integer": _INTEGER, "real": _REAL,
+        "pack": struct.Struct(form).pack_into, "ShapeError": ShapeError, "real": _REAL,
         "isfinite": math.isfinite,
     }  # fmt: skip
     exec(compile(source, "<plan>", "exec"), space)  # noqa: S102 - built from our own allow-list only

@@ -24,6 +24,7 @@ from weighbridge.capture.layout import (
     CLOSE,
     CLOSING,
     COMMIT,
+    FRESH,
     HEADER,
     MAGIC,
     PAGE,
@@ -32,6 +33,7 @@ from weighbridge.capture.layout import (
     SLOTS_PER_PAGE,
     Kind,
     Outcome,
+    fresh_key,
 )
 from weighbridge.schemas.enumerations import Ended, GapReason
 from weighbridge.schemas.errors import ContractError
@@ -177,6 +179,13 @@ def _take(contents: Contents, number: int, slot: bytes, parts: dict[tuple[int, i
     kind = words[0] & 0xFF
     if kind == Kind.VOID:
         return
+    if kind == Kind.ATTEMPT | FRESH and isinstance(contents.header.get("tail"), int):
+        hi, lo = fresh_key(words[1], words[2], contents.header["tail"])
+        if not -(1 << 63) <= hi < 1 << 63:
+            contents.damaged += 1
+            return
+        words = (words[0] & ~FRESH, hi, lo, *words[3:5], words[1] // 1000, *words[6:])
+        kind = Kind.ATTEMPT
     if kind != Kind.DICTIONARY:
         contents.slots.append((number, words))
         return

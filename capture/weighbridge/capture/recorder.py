@@ -50,7 +50,7 @@ from weighbridge.capture.journal import (
 )
 from weighbridge.capture.keeper import Keeper
 from weighbridge.capture.keys import KeyProvider
-from weighbridge.capture.layout import SLOT, Kind
+from weighbridge.capture.layout import FRESH, SLOT, Kind
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.plan import LONGEST_KEY, Plan, ShapeError, compile_plan
 from weighbridge.schemas import leaves
@@ -207,7 +207,7 @@ class Recorder:
             if self._spool_bytes + size > self.limits.spool_bytes:
                 raise JournalUnavailableError(GapReason.QUOTA)
             self._spool_bytes += size
-            facts = {**self._facts, "policy": self.policy.digest, "process": self.process}
+            facts = {**self._facts, "tail": self.tail, "policy": self.policy.digest, "process": self.process}
             header = JournalHeader(self.installation, facts)
             ordinal = next(self._ordinal)
             path = new_path(self.spool, self.installation, ordinal)
@@ -324,7 +324,7 @@ class Recorder:
             try:
                 self._put(slot)
             except JournalUnavailableError:
-                self.losses.count(GapReason.CORRUPT, slot[0] == Kind.ATTEMPT)
+                self.losses.count(GapReason.CORRUPT, slot[0] & ~FRESH == Kind.ATTEMPT)
 
     def _write_entry(self, entry: Entry, number: int, payload: bytes) -> None:
         """All slots of an entry into one file, and into the one that is ready to follow (under the lock)."""
@@ -408,7 +408,8 @@ class Recorder:
         return self._number(Entry.PARAMETERS, parameters.entry(), -1)
 
     def _decide(self, binding: Binding) -> None:
-        binding.decision = self.policy.decide(*binding.facts, policy.today())
+        decision = self.policy.decide(*binding.facts, policy.today())
+        binding.decision = decision if decision.threshold else None
 
     def read_policy(self) -> None:
         """Read the policy file if its content changed. A file that cannot be read leaves the policy as it is."""
@@ -657,8 +658,11 @@ class Recorder:
     def offer_ids(self, attempt: Attempt, runs: Sequence[Run]) -> int:
         """Hand over the token ids of one attempt by reference (level 2 and up); how many ids will follow, -1 none."""
         binding = attempt.binding
-        tenant, bucket = binding.facts[0], binding.subject_bucket or 0
-        return self.content.offer(Place(tenant, bucket, attempt.arrived_us // _DAY_US), runs)
+        day = attempt.arrived_us // _DAY_US
+        place = binding.place
+        if place is None or place.day != day:
+            place = binding.place = Place(binding.facts[0], binding.subject_bucket or 0, day)
+        return self.content.offer(place, runs)
 
     def drain_content(self, *, all_: bool = False) -> None:
         """Write the id blocks that are due (keeper and close only)."""
@@ -762,7 +766,7 @@ def _head(attempt: Attempt, outcome: object, ids_expected: object) -> list[int]:
     word = outcome if _is_word(outcome) else _UNKNOWN
     ids = ids_expected if _is_word(ids_expected) else -1
     # The fast path may have set the outcome before it found that something else does not fit.
-    return [0, *attempt.head[1:7], word | attempt.level_bits | attempt.mark_bits, attempt.place, ids]
+    return [0, *attempt.settled()[1:7], word | attempt.level_bits | attempt.mark_bits, attempt.place, ids]
 
 
 def _is_word(value: object) -> TypeGuard[int]:
