@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One command that does all set-up and then the job, on a fresh Debian or Ubuntu:
 #
-#   ./setup.sh demo [OPTIONS]   install, then run the main job on data the product makes itself
+#   ./setup.sh demo [OPTIONS]   install, then run the main job on data the product makes itself (--no-live: without torch)
 #   ./setup.sh test [OPTIONS]   install, then pass the tests (options go to pytest)
 #   ./setup.sh install [EXTRA]  only install, into .venv
 #
@@ -75,7 +75,8 @@ job="${1:-}"
 [ $# -eq 0 ] || shift
 case "$job" in
 demo)
-    install pipeline,report
+    # The part that serves real attempts needs a model framework; without it nothing of that size is installed.
+    case " $* " in *" --no-live "*) install pipeline,report ;; *) install pipeline,report,ids,models ;; esac
     exec "$VENV/bin/weighbridge" demo "$@"
     ;;
 test)

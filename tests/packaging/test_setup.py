@@ -72,7 +72,15 @@ def test_another_lock_is_installed_anew(told: Path) -> None:
 def test_the_demonstration_is_installed_and_run_with_the_options_that_were_given(told: Path) -> None:
     done = setup(told, "demo", "--out", "there")
     assert done.returncode == 0, done.stderr
-    assert told.read_text().splitlines()[-1] == "weighbridge demo --out there"
+    assert told.read_text().splitlines() == [
+        "-m pip install --quiet -c constraints.txt -e .[pipeline,report,ids,models]",
+        "weighbridge demo --out there",
+    ]
+
+
+def test_a_demonstration_without_the_live_part_needs_no_model_framework(told: Path) -> None:
+    assert setup(told, "demo", "--no-live").returncode == 0
+    assert "-e .[pipeline,report]" in told.read_text().splitlines()[0]
 
 
 def test_as_root_it_adds_the_system_packages_that_are_missing(told: Path) -> None:
