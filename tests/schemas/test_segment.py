@@ -210,6 +210,10 @@ def test_a_manifest_that_names_a_table_twice_or_another_number_of_rows_is_not_be
     with pytest.raises(ContractError, match="names the table gap once more"):
         verify_segment(path)
     told["files"][0]["rows"] = 3
+    with pytest.raises(ContractError, match="its digest is not that of its fields"):
+        (path / MANIFEST).write_text(json.dumps(told))
+        verify_segment(path)
+    del told["digest"]
     (path / MANIFEST).write_text(json.dumps(told))
     with pytest.raises(ContractError, match=r"gap\.parquet has 2 rows, its manifest says 3; nothing was read"):
         verify_segment(path)
@@ -277,3 +281,14 @@ def test_a_misfit_is_named_without_its_value() -> None:
 def test_sha256_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     assert sha256_file(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_every_bit_of_a_manifest_is_held_by_its_digest(tmp_path: Path) -> None:
+    path = sealed(tmp_path)
+    raw = (path / MANIFEST).read_bytes()
+    for place in range(8 * len(raw)):
+        damaged = bytearray(raw)
+        damaged[place // 8] ^= 1 << place % 8
+        (path / MANIFEST).write_bytes(damaged)
+        with pytest.raises(ContractError):
+            read_manifest(path)

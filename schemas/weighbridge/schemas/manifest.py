@@ -6,6 +6,7 @@ that the writer is broken, and what it wrote is not read.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -19,6 +20,21 @@ from weighbridge.schemas.tables import TABLES
 from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FORMAT = "weighbridge segment"
+_DIGEST = "digest"
+_FIELDS = frozenset(
+    (
+        "format",
+        "schema_version",
+        "writer",
+        "key_id",
+        "sequence_first",
+        "sequence_last",
+        "end",
+        "labels",
+        "files",
+        _DIGEST,
+    )
+)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -60,7 +76,16 @@ class Manifest:
                 for table, (rows, size, digest) in sorted(self.files.items())
             ],
         }
-        return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+        return _text_of(content | {_DIGEST: _digest(content)})
+
+
+def _text_of(content: Mapping[str, object]) -> bytes:
+    return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _digest(content: Mapping[str, object]) -> str:
+    """SHA-256 of the manifest without its own digest: a bit that flipped in a label or a range is seen too."""
+    return hashlib.sha256(_text_of({name: value for name, value in content.items() if name != _DIGEST})).hexdigest()
 
 
 class _MisfitError(ValueError):
@@ -85,7 +110,7 @@ def manifest_of(raw: bytes, where: str) -> Manifest:
         raise ContractError(_no_manifest(where, f"no JSON object with the format {FORMAT!r}"))
     version = check_version(content.get("schema_version"), where)
     try:
-        return Manifest(
+        manifest = Manifest(
             writer=_name(content, "writer"),
             end=_ended(content),
             files=_files(content),
@@ -95,8 +120,12 @@ def manifest_of(raw: bytes, where: str) -> Manifest:
             key_id=_text(content, "key_id"),
             schema_version=version,
         )
+        # One without a digest is read; one whose digest lost its name is not.
+        if content.keys() - _FIELDS or content.get(_DIGEST, _digest(content)) != _digest(content):
+            raise _MisfitError("its digest is not that of its fields, or a field is unknown")
     except _MisfitError as misfit:
         raise ContractError(_no_manifest(where, str(misfit))) from None
+    return manifest
 
 
 def _no_manifest(where: str, why: str) -> str:
