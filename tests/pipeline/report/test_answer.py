@@ -99,6 +99,15 @@ def test_an_open_period_is_called_so(bare: World, march: Viewed) -> None:
     assert said(answer(march(bare)).headline) == "So far, yes. The period is still open, and data may still come."
 
 
+def test_a_yes_does_not_speak_for_a_direction_that_was_never_compared(bare: World, march: Viewed) -> None:
+    matched(bare)
+    bare.reading(1, "2026-03-01", 10, 5)
+    found = answer(march(bare))
+    expected = "Yes for the input; the output was not compared. 1 attempt agrees to the token; none differs."
+    assert (said(found.headline), found.tone) == (expected, "open")
+    assert "Output: 5 tokens reported; none was compared." in [said(detail) for detail in found.details]
+
+
 def test_what_the_answer_rests_on(world: World, march: Viewed) -> None:
     assert [said(detail) for detail in answer(march(world)).details] == [
         "The answer covers 6 of 9 attempts (66.7\u202f%), those that could be compared.",

@@ -46,7 +46,27 @@ def _headline(view: View) -> tuple[Prose, str]:
         return _explained(view, count[Status.EXPLAINED])
     if count[Status.PROVISIONAL].value:
         return say("So far, yes. The period is still open, and data may still come."), "open"
-    return say("Yes. ", *_counted(compared, "agrees", "agree"), " to the token; none differs."), "good"
+    yes, tone = _yes(view)
+    return say(yes, *_counted(compared, "agrees", "agree"), " to the token; none differs."), tone
+
+
+def _yes(view: View) -> tuple[str, str]:
+    """A yes speaks for the directions that were compared; what was reported in the other one is left open."""
+    left = _not_compared(view)
+    if not left:
+        return "Yes. ", "good"
+    seen = " and ".join(str(each) for each in Direction if each not in left)
+    return f"Yes for the {seen}; the {' and '.join(left)} was not compared. ", "open"
+
+
+def _not_compared(view: View) -> list[Direction]:
+    """Directions with reported tokens and not one comparison."""
+    flow, sums = view.get(waterfall), view.get(totals)
+    return [
+        each
+        for each in Direction
+        if flow.row(direction=str(each), step=REPORTED) is None and sums.figure(str(each), measure=REPORTED).value
+    ]
 
 
 def _explained(view: View, differing: Figure) -> tuple[Prose, str]:
@@ -58,7 +78,8 @@ def _explained(view: View, differing: Figure) -> tuple[Prose, str]:
         states = "is open" if [count.value for count, _ in faults if count.value] == [1] else "are open"
         return say("Not as it stands. Every difference has a known reason; ", *found[:-1], f" {states}."), "warn"
     differ = _counted(differing, "differs", "differ")
-    return say("Yes. ", *differ, " for a known reason, and no open finding calls that a fault."), "good"
+    yes, tone = _yes(view)
+    return say(yes, *differ, " for a known reason, and no open finding calls that a fault."), tone
 
 
 def _number(count: Figure, word: str) -> str:
@@ -92,9 +113,12 @@ def _evidence(view: View) -> tuple[Prose, ...]:
 
 def _gaps(view: View) -> tuple[Prose, ...]:
     """Per direction: observed, reported, and what no cause explains."""
-    flow = view.get(waterfall)
+    flow, left_out = view.get(waterfall), _not_compared(view)
     said = []
-    for direction in (str(direction) for direction in Direction):
+    for direction in Direction:
+        if direction in left_out:
+            told = view.get(totals).figure(direction, measure=REPORTED)
+            said.append(say(f"{direction.capitalize()}: ", told, " tokens reported; none was compared."))
         if flow.row(direction=direction, step=REPORTED) is None:
             continue
         seen = flow.figure("tokens", direction=direction, step="observed")
