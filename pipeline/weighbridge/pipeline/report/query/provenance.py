@@ -29,7 +29,7 @@ READ = (
     Column("digest", "Digest of these rows", Kind.CODE, short=24),
 )
 PRICES = (
-    Column("model", "Model text", Kind.CODE),
+    Column("model", "Model", Kind.CODE),
     Column("match", "Match"),
     Column("provider", "Provider"),
     Column("token_class", "Class", Kind.CODE),
@@ -44,7 +44,7 @@ PRICES = (
 )
 _OF_THE_ROW = ("model", "match", "provider", "currency", "valid_from", "valid_to", "origin", "checked_on")
 PRICE_ROWS = (
-    Column("model", "Model text"),
+    Column("model", "Model"),
     Column("match", "Match", page=False),
     Column("provider", "Provider"),
     Column("currency", "Currency"),
