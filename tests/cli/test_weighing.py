@@ -303,10 +303,26 @@ def test_what_cannot_be_read_goes_to_quarantine_and_exits_with_1(weighbridge: Ru
     assert [line.count("importer=recorded_answers; reason=") for line in listed.splitlines()].count(1) == 2
     assert "reason=fraction" in listed
     assert "reason=not_json" in listed
+    assert "+1 row " in listed
+    identity = next(line[:8] for line in listed.splitlines() if "reason=fraction" in line)
+    behind = weighbridge("explain", identity, "--config", fresh).out
+    places = [line.split()[-2:] for line in behind.splitlines() if "path" in line or "row " in line]
+    assert places == [["path", "usage.prompt_tokens"], ["row", "1"]]
+    assert CANARY not in behind
     weighbridge("report", "--month", "2026-01", "--config", fresh)
     answers.unlink()
     for path in fresh.rglob("*"):
         assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
+
+
+def test_only_a_known_amount_counts_as_priced(weighbridge: Run, fresh: Path) -> None:
+    answers = fresh / "answers.jsonl"
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    record = {"provider": "openai", "api_flavor": "chat", "request": {}, "response": {"usage": usage}}
+    models = ("gpt-4o", "of-our-own", "of-our-own")
+    answers.write_text("".join(json.dumps(record | {"id": f"r_{n}", "model": m}) + "\n" for n, m in enumerate(models)))
+    told = weighbridge("ingest", answers, "--day", "20260105", "--config", fresh).out
+    assert "3 readings made; on 1 day touched, 1 reading priced" in told
 
 
 def test_a_month_of_nothing_but_quarantine_is_reconciled_and_reported(weighbridge: Run, fresh: Path) -> None:

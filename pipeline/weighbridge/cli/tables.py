@@ -45,12 +45,14 @@ def measured(value: object, unit: object) -> str | None:
     if isinstance(value, Decimal):
         places = 4 if abs(value) >= CENT or not value else 1 - value.adjusted()
         return f"{value:+,.{places}f} {unit}"
-    return f"{value:+,} {unit}" if isinstance(value, int) else None
+    if not isinstance(value, int):
+        return None
+    return f"{value:+,} {str(unit).removesuffix('s') if abs(value) == 1 else unit}"
 
 
 def write_account(result: IngestResult) -> None:
     """The account of every file: rows in = stored + quarantined + duplicates."""
-    names = ["file", "importer", "rows in", "stored", "quarantined", "duplicates", ""]
+    names = ["file", "importer", "rows in", "stored", "quarantined", "duplicates", "note"]
     rows: list[list[object]] = [
         [
             file.name,

@@ -57,7 +57,7 @@ def ingest(
     The same file twice changes nothing. No text of a prompt or an answer is kept. Exit 1 where rows went to
     quarantine.
     """
-    from weighbridge.pipeline.run.night import Intake, set_prices, take_in
+    from weighbridge.pipeline.run.night import Intake, priced_in, set_prices, take_in
 
     home = home_of(ctx, config, log_level)
     intake = Intake(
@@ -71,16 +71,21 @@ def ingest(
     )
     result = take_in(home, paths, intake)
     _log.info("%d files on %d days; pricing", len(result.files), len(result.days))
-    priced = set_prices(home, result.days)
+    set_prices(home, result.days)
+    priced = priced_in(home, result.days)
+    unread = any(file.rows_quarantined for file in result.files)
     if as_json:
         write_json(account_of(result) | {"priced": priced})
     else:
         write_account(result)
         write_line(
-            f"\n{counted(result.readings, 'reading')} made, {priced:,} priced, on {counted(len(result.days), 'day')}"
+            f"\n{counted(result.readings, 'reading')} made; on {counted(len(result.days), 'day')} touched, "
+            f"{counted(priced, 'reading')} priced"
         )
+        if unread:
+            write_line("Rows in quarantine could not be read; after `reconcile` their findings say why and where.")
         write_line("Next: weighbridge reconcile")
-    return FINDINGS if any(file.rows_quarantined for file in result.files) else CLEAN
+    return FINDINGS if unread else CLEAN
 
 
 COMMAND = Command("ingest", ingest, WEIGH)

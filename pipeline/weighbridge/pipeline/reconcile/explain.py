@@ -15,6 +15,7 @@ from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.node import Node, leaves
 from weighbridge.pipeline.reconcile.prefix import digits_of, the_one
 from weighbridge.pipeline.reconcile.tally import hexadecimal
+from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.tables import ATTEMPT, READING
 
@@ -22,6 +23,7 @@ Row = dict[str, Any]
 Place = tuple[str, int, int]
 UNKNOWN = "unknown"
 _ID_DIGITS = 32
+_UNREAD = "quarantined_rows"
 _WANTED = "finding, attempt or segment"
 _FINDING = (
     *("severity", "period", "subject", "rows", "expected", "observed", "difference", "unit", "confidence"),
@@ -123,10 +125,27 @@ def _finding(lake: Lake, finding_id: str) -> Node:
     held = Held(lake, keys)
     evidence = tuple(_attempt(held, key) for key in keys)
     files = tuple(held.file(segment) for segment in row["segments"] or ())
+    unread = _unread(held, row) if row["code"] == _UNREAD else ()
     groups = tuple(
-        Node(label, len(nodes), nodes) for label, nodes in (("evidence", evidence), ("files", files)) if nodes
+        Node(label, len(nodes), nodes)
+        for label, nodes in (("evidence", evidence), ("unreadable values", unread), ("files", files))
+        if nodes
     )
     return Node("finding", finding_id, (Node("code", row["code"]), *leaves(row, _FINDING), *cause, *groups))
+
+
+def _unread(held: Held, finding: Row) -> tuple[Node, ...]:
+    """The first values behind a finding about quarantine: why, which, and where they stand; never what they say."""
+    about = dict(pair.split("=", 1) for pair in finding["subject"].split("; "))
+    wanted = [pl.col(name) == value for name, value in about.items()]
+    rows = held.lake.scan("quarantine", first=finding["first_day"], last=finding["last_day"]).filter(
+        pl.col("segment").is_in(finding["segments"]), *wanted
+    )
+    first = rows.sort("segment", "line", "path").head(EVIDENCE_ROWS).collect()
+    return tuple(
+        Node("value", row["reason"], (*leaves(row, ("path",)), held.file(row["segment"], row["line"])))
+        for row in first.iter_rows(named=True)
+    )
 
 
 def _attempt(held: Held, key: AttemptKey) -> Node:

@@ -195,7 +195,7 @@ def quarantined_rows(asked: Asked) -> Iterator[Finding]:
         code="quarantined_rows",
         severity=Severity.WARNING,
         unit="rows",
-        cure="Mend these records at their source (file and line are in the table quarantine), then ingest them again.",
+        cure="Mend these records at their source (`weighbridge explain` shows file and row), then ingest them again.",
     )
     by = ("importer", "reason")
     rows = quarantine.records(asked.month.dated("quarantine", ["day", *by, *quarantine.PLACE]), by)

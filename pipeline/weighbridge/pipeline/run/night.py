@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import polars as pl
+
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.ingest.readings import refresh_readings
 from weighbridge.pipeline.lake.lake import Lake
@@ -48,7 +50,7 @@ class Night:
 
     Attributes:
         ingested: the account of every file.
-        priced: how many amounts were written.
+        priced: how many readings of the days it touched have an amount.
         months: the UTC months that were reconciled, in order.
         reconciled: month -> its result.
         reports: month -> its files.
@@ -92,6 +94,13 @@ def set_prices(home: Home, days: Collection[date]) -> int:
     return refresh_prices(home.lake(), PriceBook.load(home.settings.prices), days)
 
 
+def priced_in(home: Home, days: Collection[date]) -> int:
+    """How many readings of these days have an amount: an unknown price makes none."""
+    amounts = home.lake().scan("priced_amount", columns=["day", "amount"])
+    known = amounts.filter(pl.col("day").is_in(list(days)), pl.col("amount").is_not_null())
+    return int(known.select(pl.len()).collect(engine="streaming").item())
+
+
 def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
     """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
     lake = home.lake()
@@ -122,7 +131,9 @@ def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None
     """
     taken = take_in(home, paths, intake)
     months = months_of(taken.days)
-    return Night(taken, set_prices(home, taken.days), months, weigh(home, months), write_reports(home, months, out))
+    set_prices(home, taken.days)
+    priced = priced_in(home, taken.days)
+    return Night(taken, priced, months, weigh(home, months), write_reports(home, months, out))
 
 
 def months_of(days: Iterable[date]) -> tuple[str, ...]:
