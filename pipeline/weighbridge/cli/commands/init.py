@@ -42,10 +42,12 @@ def init(
         return CLEAN
     for name, value in told.items():
         write_line(f"{name.replace('_', ' '):<9} {value}")
-    write_line(
-        f"\nKeep a copy of the key file: without it new rows cannot be matched with old ones.\nNext: cd {folder}"
-    )
-    write_line("      weighbridge ingest FILE...")
+    write_line("\nKeep a copy of the key file: without it new rows cannot be matched with old ones.")
+    if home.root != Path.cwd():
+        write_line(f"Next: cd {folder}")
+        write_line("      weighbridge ingest FILE...")
+    else:
+        write_line("Next: weighbridge ingest FILE...")
     return CLEAN
 
 

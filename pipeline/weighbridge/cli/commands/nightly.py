@@ -42,6 +42,7 @@ def nightly(
     home = home_of(ctx, config, log_level, {"timezone": timezone})
     intake = Intake(day=day or datetime.now(UTC).date(), importer=importer, mapping=mapping)
     done = night(home, paths, intake, out=out)
+    heavy = weighty(home.lake(), done.months)
     if as_json:
         reports = {month: files.html for month, files in done.reports.items()}
         write_json(account_of(done.ingested) | {"priced": done.priced, "months": done.months, "reports": reports})
@@ -51,7 +52,9 @@ def nightly(
             write_line(f"report {month}: {files.html}")
         if not done.months:
             write_line("\nNothing new: every file was taken in before.")
-    return FINDINGS if weighty(home.lake(), done.months) else CLEAN
+        elif heavy:
+            write_line("\nFindings that are at least a warning are open.\nNext: weighbridge findings ls")
+    return FINDINGS if heavy else CLEAN
 
 
 COMMAND = Command("nightly", nightly, WEIGH, order=4)

@@ -83,8 +83,9 @@ def check(path: Path, layout: Layout, wanted: Sequence[str]) -> None:
     # A line of JSON may leave a field out, so only the mapping of a table with a header can be held against it.
     missing = [] if _kind(path) == JSONL else [name for name in wanted if name not in found]
     if missing or twice:
+        wrong = [f"{what} {names}" for what, names in (("does not have", missing), ("has twice", twice)) if names]
         raise ConfigError(
-            f"{path}: the mapping names columns the file does not have {missing} or has twice {twice}; "
+            f"{path}: the mapping names columns the file {' or '.join(wrong)}; "
             f"its columns are {shown(found)}. Correct the mapping file."
         )
     if _kind(path) == CSV:
