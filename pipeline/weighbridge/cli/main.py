@@ -75,8 +75,14 @@ def application() -> typer.Typer:
         if isinstance(command.run, typer.Typer):
             app.add_typer(command.run, name=command.name, rich_help_panel=command.panel)
         else:
-            app.command(command.name, rich_help_panel=command.panel)(command.run)
+            told = _unwrapped(command.run.__doc__)
+            app.command(command.name, rich_help_panel=command.panel, help=told)(command.run)
     return app
+
+
+def _unwrapped(docstring: str | None) -> str:
+    """The paragraphs of a docstring without its line ends, which would break lines of help in the middle."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (docstring or "").split("\n\n"))
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
