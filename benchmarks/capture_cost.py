@@ -170,22 +170,27 @@ def attributes(number: int) -> dict[str, Any]:
     return told | {"http.status": 200, "finish_reason": "stop", "status": "succeeded"}
 
 
+def all_in(binding: Binding, values: tuple[int, ...], body: dict[str, Any]) -> None:
+    """Start and finish in one."""
+    binding.begin().finish(DONE, values, body)
+
+
+def finish(attempt: Attempt, values: tuple[int, ...], body: dict[str, Any]) -> None:
+    """The end of an attempt that was started before the step."""
+    attempt.finish(DONE, values, body)
+
+
 def agent_variants(folder: Path) -> tuple[list[Variant], list[Recorder]]:
     """Ours: level 1 in one, its halves, many at once, level 2, the fallback."""
     one, two = Agent.start(folder / "one"), Agent.start(folder / "two", level=2)
     slow = Agent.start(folder / "slow", mapped=False)
 
-    def all_in(binding: Binding, values: tuple[int, ...], body: dict[str, Any]) -> None:
-        binding.begin().finish(DONE, values, body, IDS)
-
-    def finish(attempt: Attempt, values: tuple[int, ...], body: dict[str, Any]) -> None:
-        attempt.finish(DONE, values, body, IDS)
-
     def level_2(binding: Binding, values: tuple[int, ...], body: dict[str, Any], prompt: Any, answer: Any) -> None:
         attempt = binding.begin()
+        hi, lo = attempt.key
         runs = [
-            Run(attempt.hi, attempt.lo, 0, 0, RunStream.PROMPT, 0, prompt),
-            Run(attempt.hi, attempt.lo, 0, 1, RunStream.OUTPUT, 0, answer),
+            Run(hi, lo, 0, 0, RunStream.PROMPT, 0, prompt),
+            Run(hi, lo, 0, 1, RunStream.OUTPUT, 0, answer),
         ]
         attempt.finish(DONE, values, body, two.recorder.offer_ids(attempt, runs))
 
@@ -193,9 +198,9 @@ def agent_variants(folder: Path) -> tuple[list[Variant], list[Recorder]]:
         return agent.bindings[number * 7 % TENANTS]
 
     def ids(number: int) -> tuple[Any, Any]:
-        import numpy
+        import numpy as np
 
-        return numpy.arange(450) + number, numpy.arange(150) + number
+        return np.arange(450) + number, np.arange(150) + number
 
     variants = [
         Variant("empty call", lambda _: (), lambda: None),
@@ -228,7 +233,7 @@ def peer_variants(folder: Path) -> list[Variant]:
         structlog.WriteLogger((folder / "structlog.log").open("w", encoding="utf-8")),
         processors=[structlog.processors.TimeStamper(), structlog.processors.JSONRenderer()],
     )
-    span = otel_span()
+    span, _ = otel_span()
     return [
         Variant("OpenTelemetry span, batch, null exporter", lambda n: (attributes(n),), span),
         Variant("logging, JSON line", lambda n: (attributes(n),), lambda told: log.info(json.dumps(told))),
@@ -236,13 +241,13 @@ def peer_variants(folder: Path) -> list[Variant]:
     ]
 
 
-def otel_span() -> Callable[[dict[str, Any]], None]:
-    """A function that records one span with the given attributes; spans go to an exporter that drops them."""
+def otel_span() -> tuple[Callable[[dict[str, Any]], None], Callable[[], None]]:
+    """A function that records one span with the given attributes, and one that ends it all; the exporter drops them."""
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
     class Dropped(SpanExporter):
-        def export(self, spans: Iterable[ReadableSpan]) -> SpanExportResult:
+        def export(self, spans: Iterable[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002
             return SpanExportResult.SUCCESS
 
     provider = TracerProvider(shutdown_on_exit=False)
@@ -252,7 +257,7 @@ def otel_span() -> Callable[[dict[str, Any]], None]:
     def span(told: dict[str, Any]) -> None:
         tracer.start_span("attempt", attributes=told).end()
 
-    return span
+    return span, provider.shutdown
 
 
 def in_situ(variants: list[Variant], rounds: int, seed: int, step: Callable[[], None]) -> None:
@@ -308,7 +313,7 @@ class Throughput:
     def upper(self) -> float:
         """Upper end of the 95 % interval of the mean loss, one-sided normal."""
         spread = statistics.stdev(self.losses) / len(self.losses) ** 0.5
-        return statistics.mean(self.losses) + 1.645 * spread
+        return float(statistics.mean(self.losses) + 1.645 * spread)
 
 
 def throughput(model: Model, folder: Path, pairs: int, seed: int, tokens: int = 150) -> Throughput:
@@ -370,7 +375,7 @@ def told(variants: list[Variant], paired: Throughput) -> int:
     """Print the table and whether each target is met; the exit code."""
     by_name = {variant.name.split(",")[0] + variant.name.partition(",")[2]: variant for variant in variants}
     one = by_name["start + finish level 1"]
-    print(f"load before: {os.getloadavg()[0]:.1f}; rounds: {len(one.times)}; Python {sys.version.split()[0]}")
+    print(f"load at the end: {os.getloadavg()[0]:.1f}; rounds: {len(one.times)}; Python {sys.version.split()[0]}")
     print(f"{'':46}{'median us':>10}{'p95':>9}{'p99':>9}{'x ours':>8}")
     for variant in variants:
         ratio = variant.median / one.median

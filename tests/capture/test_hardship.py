@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from weighbridge.capture import binding as binding_module
 from weighbridge.capture import journal as journals_module
 from weighbridge.capture import layout, reader, seal
 from weighbridge.capture.binding import Attempt, Binding
@@ -445,6 +446,7 @@ def test_a_clock_that_jumps_disturbs_neither_keys_nor_rows(tmp_path: Path, monke
     ten_years = 10 * 365 * 86_400 * 10**9
     for number, jump in enumerate((0, -ten_years, ten_years, -60 * 10**9, 0)):
         monkeypatch.setattr(time, "time_ns", lambda jump=jump: real() + jump)
+        monkeypatch.setattr(binding_module, "_now", time.time_ns)
         assert finished(binding, number)
         recorder.losses.count(GapReason.QUOTA)
     found = rows(recorder, tmp_path, "attempt")
@@ -487,10 +489,12 @@ class Injected(str):
 
 BIG = "x" * 10_000_000
 HOSTILE: list[object] = [
-    None, "CANARY text", 7, 7.5, b"CANARY", object(), [1, 2], [[1]], Raising(prompt_tokens=1), Changing(prompt_tokens=1),
+    None, "CANARY text", 7, 7.5, b"CANARY", object(), [1, 2], [[1]], Raising(prompt_tokens=1),
+    Changing(prompt_tokens=1),
     {Injected("prompt_tokens"): 1}, {1: 2}, {"prompt_tokens": BIG}, {BIG: 1}, {"prompt": BIG, "prompt_tokens": 3},
     {f"k{n}": n for n in range(100_000)}, {"prompt_tokens": 1 << 70}, {"prompt_tokens": float("nan")},
-    {"cost": float("inf")}, {"prompt_tokens": object()}, {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": 1}}}}}}}}},
+    {"cost": float("inf")}, {"prompt_tokens": object()},
+    {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": 1}}}}}}}}},
     {"\ud800": 1, "'; import os": 2, "\n": 3},
 ]  # fmt: skip
 
@@ -517,8 +521,7 @@ def test_a_bool_and_a_nan_are_not_stored_as_numbers(tmp_path: Path) -> None:
     for usage in ({"prompt_tokens": 5}, {"prompt_tokens": True}, {"cost": 0.5}, {"cost": float("nan")}, {"cost": 1}):
         assert binding.begin().finish(DONE, (1, 2), usage)
     reports = [
-        (row["leaf_shape"], row["leaf_integers"], row["leaf_texts"])
-        for row in rows(recorder, tmp_path, "usage_report")
+        (row["leaf_shape"], row["leaf_integers"], row["leaf_texts"]) for row in rows(recorder, tmp_path, "usage_report")
     ]
     assert sorted(reports, key=str) == [
         ("usage.cost", [1], None),
@@ -622,9 +625,7 @@ def test_a_new_policy_is_named_by_the_file_that_follows(tmp_path: Path) -> None:
     )
     binding = bound(recorder)
     assert finished(binding, 1)
-    policy.write_text(
-        '{"version": 1, "cells": [{"level": 2, "purpose": "billing_audit", "expires": "2999-01-01"}]}'
-    )
+    policy.write_text('{"version": 1, "cells": [{"level": 2, "purpose": "billing_audit", "expires": "2999-01-01"}]}')
     keep(recorder)
     assert finished(binding, 2)
     assert binding.decision is not None

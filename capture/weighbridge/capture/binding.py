@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weighbridge.capture import guard
 from weighbridge.capture.layout import FRESH, Kind, fresh_key
 from weighbridge.capture.plan import Plan, ShapeError
-from weighbridge.capture.policy import Decision
+from weighbridge.capture.policy import ALL, Decision
 from weighbridge.capture.scope import current
 from weighbridge.schemas.identity import AttemptKey
 
@@ -26,6 +26,8 @@ _LEVEL_1: Final = 1 << 32
 _LEVEL_BITS: Final = 0xFF << 32
 _MARK_BITS: Final = 0xFFF << 40
 _new = object.__new__
+_now = time.time_ns
+_around = current.get
 
 
 def _at(index: int, doc: str) -> property:
@@ -106,7 +108,7 @@ class Binding:
     ) -> Attempt:
         """Start an attempt; without a `key` it gets a fresh UUIDv7, without a `request` that of the scope around it."""
         recorder = self.recorder
-        now = time.time_ns()
+        now = _now()
         attempt = _new(Attempt)
         attempt.binding = self
         attempt.done = False
@@ -122,14 +124,18 @@ class Binding:
             if request is not None:
                 head[3], head[4] = request[0] | 0, request[1] | 0
                 head[8] |= scope
-            elif (around := current.get()) is not None:
+            elif (around := _around()) is not None:
                 (head[3], head[4]), inner = around.key, around.number
                 head[8] |= inner
             elif scope:
                 head[8] |= scope
             if level is not None:
                 head[7] = (level & 0xFF) << 32
-            elif (decision := self.decision) is not None and decision.covers(recorder.key, *attempt.key, now):
+            elif (
+                (decision := self.decision) is not None
+                and now < decision.until_ns
+                and (decision.threshold >= ALL or decision.covers(recorder.key, *attempt.key, now))
+            ):
                 attempt.head[7] = decision.level << 32
         except Exception as error:  # noqa: BLE001 - nothing may reach the host; what was set until here stands
             guard.report(error, "begin")

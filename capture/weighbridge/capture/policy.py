@@ -26,7 +26,7 @@ from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, pseudonym
 
 PURPOSE: Final = re.compile(r"[a-z][a-z0-9_]{2,47}")
-_ALL: Final = 1 << 64  # a threshold that no hash reaches: every attempt
+ALL: Final = 1 << 64  # a threshold that no hash reaches: every attempt
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _CELL_KEYS: Final = {"tenant", "route", "strategy", "level", "share", "purpose", "expires"}
 
@@ -57,7 +57,7 @@ class Decision:
 
     def covers(self, key: bytes, hi: int, lo: int, now_ns: int) -> bool:
         """Whether the attempt of this id is raised at `now_ns`."""
-        return now_ns < self.until_ns and (self.threshold >= _ALL or sample_hash(key, hi, lo) < self.threshold)
+        return now_ns < self.until_ns and (self.threshold >= ALL or sample_hash(key, hi, lo) < self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Policy:
                 and rule.strategy in (None, strategy)
                 and today <= rule.expires
             ):
-                return Decision(rule.level, int(rule.share * _ALL), _end_ns(rule.expires))
+                return Decision(rule.level, int(rule.share * ALL), _end_ns(rule.expires))
         return Decision()
 
 
