@@ -24,7 +24,10 @@ PREFIX = "WEIGHBRIDGE_"
 CONFIG_ENV = "WEIGHBRIDGE_CONFIG"
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # Names of the environment that start like ours and are no knobs: where the file is, and what the tests use.
-_RESERVED = frozenset({CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER"})
+# What tests and the capture agent read from the environment; it is no setting of the pipeline.
+_RESERVED = frozenset(
+    {CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER", "WEIGHBRIDGE_MODELS", "WEIGHBRIDGE_CAPTURE_RAISE"}
+)
 
 
 class Kind(NamedTuple):
