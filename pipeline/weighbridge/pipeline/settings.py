@@ -23,8 +23,7 @@ FILE = "weighbridge.toml"
 PREFIX = "WEIGHBRIDGE_"
 CONFIG_ENV = "WEIGHBRIDGE_CONFIG"
 LOG_LEVELS = ("debug", "info", "warning", "error")
-# Names of the environment that start like ours and are no knobs: where the file is, and what the tests use.
-# What tests and the capture agent read from the environment; it is no setting of the pipeline.
+# Names of the environment that start like ours and are no knobs: where the file is, what tests and the agent use.
 _RESERVED = frozenset(
     {CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER", "WEIGHBRIDGE_MODELS", "WEIGHBRIDGE_CAPTURE_RAISE"}
 )
