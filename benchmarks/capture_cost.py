@@ -6,7 +6,7 @@ Reference load: a random Llama of four layers and a vocabulary of 128k, every pr
 an attempt. Each round runs one short `generate()`, which leaves the caches of the core cold, and then calls every
 variant once with data made after the step, in shuffled order with another step between any two. Times are
 `perf_counter_ns` around one call and include that of an empty call, which is printed. On a shared machine compare
-within one run only. Exit code 0: every target is met; 1: not. Needs the extras `models` and `bench`.
+within one run only. Exit code 0: every target is met; 1: not. Needs the extras `models` and `peers`.
 """
 
 from __future__ import annotations
