@@ -320,7 +320,7 @@ def test_a_store_under_way_at_a_close_spoils_nothing_of_its_page(tmp_path: Path)
     assert finished(binding, 0)
     journal = recorder.journal
     assert isinstance(journal, MappedJournal)
-    offset = journal.take()
+    offset = next(journal.places)
     assert finished(binding, 1)
     recorder.close()
     # The thread that had taken the slot goes on only now.

@@ -113,7 +113,7 @@ class Binding:
         attempt.binding = self
         attempt.done = False
         attempt.head = head = [
-            FRESH, now, recorder.serial(), 0, 0, 0, self.parameters, _LEVEL_1, _FIRST, -1,
+            FRESH, now, next(recorder.serials), 0, 0, 0, self.parameters, _LEVEL_1, _FIRST, -1,
         ]  # fmt: skip
         try:
             if number != 1:
@@ -211,7 +211,7 @@ class Attempt:
             # The plan before the file: a file that is present later than a plan was learnt has its entry.
             store, tag = binding.hot
             journal = binding.recorder.journal
-            offset = journal.take()
+            offset = next(journal.places)
             if offset < journal.end:
                 head = self.head
                 head[0] |= tag

@@ -36,6 +36,8 @@ SUFFIX: Final = ".content"
 MAGIC: Final = b"WBCN"
 _FRAME: Final = 16  # magic, 4 bytes length of the description, 4 of the block, 4 CRC-32 of all but the magic
 _ABOUT_BYTES: Final = 256  # what the description of a run takes while it waits
+_BESIDE_BYTES: Final = 2 * _ABOUT_BYTES
+_OBJECTS: Final = (list, tuple)
 _EPOCH: Final = date(1970, 1, 1)
 
 
@@ -115,19 +117,19 @@ class Content:
         runs = tuple(runs)
         total = whole = 0
         for run in runs:
-            length = len(run.ids)
+            held = run.ids
+            length = len(held)
             total += length
-            whole += length * (8 if type(run.ids) is not list and type(run.ids) is not tuple else 36) + 2 * _ABOUT_BYTES
+            whole += length * (36 if type(held) in _OBJECTS else 8) + _BESIDE_BYTES
         if not whole:
             return -1
         if self._keys is None:
             self._losses.count(GapReason.NO_KEY, 1, total)
             return -1
         with self._lock:
-            held = self._held + whole
-            fits = held <= self._room
+            fits = self._held + whole <= self._room
             if fits:
-                self._held = held
+                self._held += whole
         if not fits:
             self._losses.count(GapReason.BUFFER_FULL, 0, total)
             return -1
@@ -227,7 +229,7 @@ class Content:
 
 def _cost(ids: Any, length: int) -> int:
     """What a waiting run keeps in memory: Python integers are objects, an array has at most 8 bytes for each."""
-    return length * (8 if type(ids) is not list and type(ids) is not tuple else 36) + 2 * _ABOUT_BYTES
+    return length * (36 if type(ids) in _OBJECTS else 8) + _BESIDE_BYTES
 
 
 def frame(about: Mapping[str, Any], block: bytes = b"") -> bytes:

@@ -118,15 +118,16 @@ def open_private(path: Path) -> int:
 
 
 class MappedJournal:
-    """One mapped journal file. `take()` gives the offset of a fresh slot and never the same twice (under the GIL).
+    """One mapped journal file.
 
     Attributes:
+        places: `next` gives the offset of a fresh slot and never the same twice (under the GIL).
         end: offsets from here on are refused; 0 once no slot is handed out any more.
     """
 
     __slots__ = (
-        "_checked", "_handle", "_limit", "_scan", "_since", "_waiting", "buffer", "end", "ordinal", "path", "slots",
-        "slots_at", "take",
+        "_checked", "_handle", "_limit", "_scan", "_since", "_waiting", "buffer", "end", "ordinal", "path", "places",
+        "slots", "slots_at",
     )  # fmt: skip
 
     def __init__(self, path: Path, header: JournalHeader, ordinal: int, size: int = SEGMENT_BYTES) -> None:
@@ -151,7 +152,7 @@ class MappedJournal:
             raise JournalUnavailableError(reason_of(error)) from error
         self.buffer[:PAGE] = first
         self.end = total - RESERVE * SLOT
-        self.take: Callable[[], int] = itertools.count(self.slots_at, SLOT).__next__
+        self.places: Iterator[int] = itertools.count(self.slots_at, SLOT)
         self._limit: int | None = None
         self._since = 0.0
         self._scan = self.slots_at
@@ -221,7 +222,7 @@ class MappedJournal:
 
     def put(self, slot: bytes) -> bool | None:
         """Store a rendered slot; None when the file is full."""
-        offset = self.take()
+        offset = next(self.places)
         if offset >= self.end:
             if self.holds(offset):
                 self.void(offset)
@@ -248,7 +249,7 @@ class MappedJournal:
             last = self.slots_at + (self.slots - RESERVE) * SLOT
             # In this order: who passes the test against `end` has taken a slot below the limit.
             self.end = 0
-            self._limit = min(self.take(), last)
+            self._limit = min(next(self.places), last)
             self._since = time.monotonic()
 
     def settled(self) -> bool:
@@ -337,10 +338,7 @@ class FileJournal:
 
     end = 0  # no offset is ever below it: every finish takes the slow path
     buffer = b""
-
-    def take(self) -> int:
-        """No offset to store at."""
-        return 0
+    places: Iterator[int] = itertools.repeat(0)
 
     def put(self, slot: bytes) -> bool | None:
         """Hand over one slot (its commit word is set by the writer). True when it is in the file, None when it is full.
@@ -453,13 +451,10 @@ class NoJournal:
 
     end = 0
     buffer = b""
+    places: Iterator[int] = itertools.repeat(0)
 
     def __init__(self, reason: GapReason) -> None:
         self.reason = reason
-
-    def take(self) -> int:
-        """No offset to store at."""
-        return 0
 
     def put(self, slot: bytes) -> bool | None:  # noqa: ARG002 - the others need it
         """Refuse.

@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeGuard
@@ -89,10 +89,10 @@ class Limits:
 class _Present:
     """What the request path reads of a recorder: in slots, where a cold cache has to fetch one line and not five."""
 
-    __slots__ = ("__weakref__", "journal", "serial", "tail")
+    __slots__ = ("__weakref__", "journal", "serials", "tail")
 
     journal: Journal
-    serial: Callable[[], int]
+    serials: Iterator[int]
     tail: int
 
 
@@ -137,7 +137,7 @@ class Recorder(_Present):
         """A process of its own: fresh random tail, fresh files, nothing inherited."""
         self.pid = os.getpid()
         self.tail = _SIGN | int.from_bytes(os.urandom(8), "big") >> 2
-        self.serial = itertools.count(1).__next__
+        self.serials = itertools.count(1)
         self.process = os.urandom(8).hex()
         self._ordinal = itertools.count()
         self.journal = NoJournal(GapReason.SHUTDOWN)
