@@ -292,3 +292,7 @@ def test_every_bit_of_a_manifest_is_held_by_its_digest(tmp_path: Path) -> None:
         (path / MANIFEST).write_bytes(damaged)
         with pytest.raises(ContractError):
             read_manifest(path)
+    for length in range(len(raw)):
+        (path / MANIFEST).write_bytes(raw[:length])
+        with pytest.raises(ContractError):
+            read_manifest(path)
