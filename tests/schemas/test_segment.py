@@ -210,8 +210,8 @@ def test_a_manifest_that_names_a_table_twice_or_another_number_of_rows_is_not_be
     with pytest.raises(ContractError, match="names the table gap once more"):
         verify_segment(path)
     told["files"][0]["rows"] = 3
+    (path / MANIFEST).write_text(json.dumps(told))
     with pytest.raises(ContractError, match="its digest is not that of its fields"):
-        (path / MANIFEST).write_text(json.dumps(told))
         verify_segment(path)
     del told["digest"]
     (path / MANIFEST).write_text(json.dumps(told))
