@@ -101,7 +101,9 @@ def test_two_rows_of_one_model_on_one_day_are_an_error(
 
 def test_rows_that_meet_do_not_overlap() -> None:
     day = date(2026, 2, 1)
-    PriceBook([[row("m", "1", start=date(2026, 1, 1), end=day), row("m", "2", start=day)]])
+    book = PriceBook([[row("m", "1", start=date(2026, 1, 1), end=day), row("m", "2", start=day)]])
+    assert found(book, "m", date(2026, 1, 31)) == 1
+    assert found(book, "m", day) == 2
 
 
 def test_two_patterns_that_fit_one_model_are_refused_when_it_is_asked_for() -> None:
