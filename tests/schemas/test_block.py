@@ -8,7 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from weighbridge.schemas.block import NONCE, BlockError, BlockName, CipherMissingError, open_block, seal_block
+from weighbridge.schemas import block as format_of
+from weighbridge.schemas.block import (
+    NONCE,
+    STEP,
+    TAG,
+    BlockError,
+    BlockName,
+    CipherMissingError,
+    open_block,
+    seal_block,
+)
 
 KEY = bytes(range(32))
 NAME = BlockName("token_run", "t_0123456789abcdef", 7, "2026-01", "ids", "0" * 32)
@@ -25,7 +35,6 @@ CHANGES: list[Mapping[str, object]] = [
 def test_it_opens_and_no_two_sealings_are_alike() -> None:
     one, two = seal_block(KEY, NAME, b"ids"), seal_block(KEY, NAME, b"ids")
     assert one != two
-    assert len(one) == NONCE + 3 + 16
     assert open_block(KEY, NAME, one) == open_block(KEY, NAME, two) == b"ids"
 
 
@@ -45,6 +54,35 @@ def test_no_changed_bit_and_no_cut_is_accepted() -> None:
     for size in range(len(block)):
         with pytest.raises(BlockError):
             open_block(KEY, NAME, block[:size])
+
+
+@pytest.mark.parametrize("size", [0, 1, 55, 56, 57, 63, 64, 119, 120, 121, 1000])
+def test_the_size_of_a_block_tells_its_content_to_64_bytes(size: int) -> None:
+    plaintext = bytes(range(256)) * 4
+    block = seal_block(KEY, NAME, plaintext[:size])
+    assert len(block) == NONCE + TAG + STEP * ((8 + size + 63) // 64)
+    assert open_block(KEY, NAME, block) == plaintext[:size]
+
+
+@pytest.mark.parametrize(
+    "padded",
+    [
+        b"",
+        bytes(32),
+        (3).to_bytes(8, "little") + b"ids",
+        (57).to_bytes(8, "little") + bytes(56),
+        (3).to_bytes(8, "little") + b"ids" + bytes(52) + b"x",
+        (3).to_bytes(8, "little") + b"ids" + bytes(53 + 64),
+        (2**63).to_bytes(8, "little") + bytes(56),
+    ],
+    ids=["empty", "half", "unfilled", "too long", "no zeros", "too many zeros", "huge"],
+)
+def test_a_length_that_is_not_that_of_the_block_is_an_error(padded: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(format_of, "_padded", lambda _: padded)
+        block = seal_block(KEY, NAME, b"")
+    with pytest.raises(BlockError, match="its length is not the one it states"):
+        open_block(KEY, NAME, block)
 
 
 def test_another_key_does_not_open_it() -> None:

@@ -1,7 +1,9 @@
 """Content blocks: ids of one (tenant, subject bucket, month), packed and then sealed with AES-256-GCM.
 
-A block is `nonce (12) | ciphertext | tag (16)`; its plaintext is a packed run of ids (`packing`). What the block is
-about stands in the additional authenticated data, so a block moved to another tenant, month or table does not open.
+A block is `nonce (12) | ciphertext | tag (16)`. Encrypted is `length (8, little-endian) | packed ids | zeros`, filled
+up to a multiple of 64 bytes, so that the size of a block tells no more than that; the length is authenticated with the
+rest. What the block is about stands in the additional authenticated data, so a block moved to another tenant, month or
+table does not open.
 Random 96-bit nonces: at most 2**32 blocks under one key (NIST SP 800-38D); a key covers one month.
 """
 
@@ -14,6 +16,10 @@ from typing import Any, Final
 from weighbridge.schemas.identity import framed
 
 NONCE: Final = 12
+TAG: Final = 16
+# What is encrypted is filled up to a multiple of so many bytes.
+STEP: Final = 64
+_LENGTH: Final = 8
 
 
 class CipherMissingError(Exception):
@@ -45,18 +51,19 @@ class BlockName:
     block: str
 
     def aad(self) -> bytes:
-        """The authenticated data."""
-        return framed("weighbridge block", self.table, self.tenant, self.bucket, self.month, self.kind, self.block)
+        """The authenticated data; the name of the format comes first, so that a block of another one does not open."""
+        about = (self.table, self.tenant, self.bucket, self.month, self.kind, self.block)
+        return framed("weighbridge padded block", *about)
 
 
 def seal_block(key: bytes, name: BlockName, plaintext: bytes) -> bytes:
-    """Encrypt a block.
+    """Encrypt a block; it has `NONCE + TAG` bytes more than a multiple of `STEP`.
 
     Raises:
         CipherMissingError: the package that does it is not installed.
     """
     nonce = os.urandom(NONCE)
-    return nonce + bytes(_aes(key).encrypt(nonce, plaintext, name.aad()))
+    return nonce + bytes(_aes(key).encrypt(nonce, _padded(plaintext), name.aad()))
 
 
 def open_block(key: bytes, name: BlockName, block: bytes) -> bytes:
@@ -70,9 +77,22 @@ def open_block(key: bytes, name: BlockName, block: bytes) -> bytes:
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an optional package
 
     try:
-        return bytes(aes.decrypt(block[:NONCE], block[NONCE:], name.aad()))
+        padded = bytes(aes.decrypt(block[:NONCE], block[NONCE:], name.aad()))
     except (InvalidTag, ValueError) as error:
         raise BlockError(f"block {name.block} does not open: its key or its description differs") from error
+    return _unpadded(padded, name)
+
+
+def _padded(plaintext: bytes) -> bytes:
+    filled = len(plaintext).to_bytes(_LENGTH, "little") + plaintext
+    return filled + bytes(-len(filled) % STEP)
+
+
+def _unpadded(padded: bytes, name: BlockName) -> bytes:
+    plaintext = padded[_LENGTH : _LENGTH + int.from_bytes(padded[:_LENGTH], "little")]
+    if _padded(plaintext) != padded:
+        raise BlockError(f"block {name.block} opened, but its length is not the one it states; it was written wrongly")
+    return plaintext
 
 
 def _aes(key: bytes) -> Any:
