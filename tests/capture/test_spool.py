@@ -80,6 +80,16 @@ def test_sealing_makes_segments_of_attempts_and_of_ids_and_leaves_no_journal(
     assert seal_spool(recorder.spool).segments == []
 
 
+def test_an_attempt_says_how_many_ids_follow_and_nothing_where_none_were_announced(recorder: Recorder) -> None:
+    attempts(recorder, 1)
+    attempts(recorder, 1, expected=0, brought=0)
+    attempts(recorder, 1, expected=-1, brought=0)
+    attempts(recorder, 1, expected=-7, brought=0)
+    recorder.close()
+    (segment,) = [path for path in seal_spool(recorder.spool).segments if not path.stem.endswith("-ids")]
+    assert read_table(segment, "attempt")["ids_expected"].to_pylist() == [8, 0, None, None]
+
+
 def test_files_are_private(recorder: Recorder) -> None:
     attempts(recorder, 1)
     recorder.drain_content(all_=True)

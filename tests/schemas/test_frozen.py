@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "404af47b4bea55a741dadca191b117488723c497ca09f964145a79e5c25b8561"
+DIGEST = "066c697fb19548ef0e1e2785a94aee4ac4066d71029eaedc45690cd9f6c63249"
 
 
 def facts(column: Column) -> str:

@@ -32,6 +32,7 @@ Row = dict[str, Any]
 _GAPS: Final = tuple(GapReason)
 _CHILDREN: Final = tuple(ChildKind)
 _STAGES: Final = tuple(Stage)
+_IDS_EXPECTED: Final = HEAD.index("ids_expected")
 _CACHE: Final = ("cached_local", "cached_external", "prefill_computed")
 
 
@@ -131,6 +132,7 @@ def _attempt(contents: Contents, words: tuple[int, ...], source: str) -> Row:
         "level": outcome.level,
         "marked_reason": None if outcome.reason is None else str(outcome.reason),
         "marked_by": None if outcome.by is None else str(outcome.by),
+        "ids_expected": words[_IDS_EXPECTED] if words[_IDS_EXPECTED] >= 0 else None,
         "revision": 0,
         **{name: value for name, value in context.items() if name in TABLES["attempt"].names},
     }

@@ -171,6 +171,7 @@ ATTEMPT = Table(
         small("level", "capture level: 1, 2 or 3"),
         closed("marked_reason", e.MarkReason, "why the caller marked it"),
         closed("marked_by", e.MarkedBy, "who marked it"),
+        count("ids_expected", "token ids the agent said would follow in token_run; null where it said nothing"),
         flag("undated", "the record had no time; the day is the one the user named"),
         *provenance(),
     ),
