@@ -71,6 +71,12 @@ HEAD: Final = (
     "place",  # scope | attempt number << 32
     "ids_expected",  # ids that follow off the path, -1 none
 )
+# The fixed histogram of accepted lengths: verify steps with a draft that accepted 0, 1, ... 7, 8 to 15, 16 and more.
+ACCEPTED_STEPS: Final = (
+    *(f"accepted_steps_{length}" for length in range(8)),
+    "accepted_steps_8_15",
+    "accepted_steps_16",
+)
 COUNTS: Final = (
     "input_computed",
     "cached_local",
@@ -98,6 +104,7 @@ COUNTS: Final = (
     "kv_evicted",
     "kv_merged",
     "kv_kept",
+    *ACCEPTED_STEPS,
 )
 TIMES: Final = ("queue_us", "prefill_us", "first_token_us", "decode_us", "total_us")
 RECOUNTS: Final = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from weighbridge.schemas import enumerations as e
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
 from weighbridge.schemas.table import (
@@ -51,6 +53,14 @@ def _request(*, required: bool = False) -> tuple[Column, Column]:
         Column("request_hi", hi.type, "first half of the id of the request this belongs to", not required),
         Column("request_lo", lo.type, "second half of the id of the request this belongs to", not required),
     )
+
+
+def _accepted_steps() -> Iterator[Column]:
+    """The fixed histogram of accepted lengths; its sum is `bonus`."""
+    for length in range(8):
+        yield count(f"accepted_steps_{length}", f"verify steps with a draft that accepted {length} of its tokens")
+    yield count("accepted_steps_8_15", "verify steps with a draft that accepted 8 to 15 of its tokens")
+    yield count("accepted_steps_16", "verify steps with a draft that accepted 16 of its tokens or more")
 
 
 def _report() -> Column:
@@ -151,6 +161,7 @@ ATTEMPT = Table(
         count("rejected", "drafted tokens that were rejected"),
         count("bonus", "tokens won beside accepted drafts, one per verify step"),
         count("undrafted", "output tokens of steps without a draft"),
+        *_accepted_steps(),
         count("recomputed", "tokens computed again after preemption"),
         count("verify_width", "positions processed in verify steps"),
         count("padding", "padding positions processed"),
