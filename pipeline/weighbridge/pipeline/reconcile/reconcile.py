@@ -11,6 +11,7 @@ import polars as pl
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile import gap_findings
+from weighbridge.pipeline.reconcile.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
 from weighbridge.pipeline.reconcile.evidence import with_segments
 from weighbridge.pipeline.reconcile.money import Prices
@@ -42,7 +43,9 @@ class ReconcileResult:
     findings: tuple[Finding, ...]
 
 
-def reconcile(lake: Lake, *, month: str | None = None, key_id: str | None = None) -> ReconcileResult:
+def reconcile(
+    lake: Lake, *, month: str | None = None, key_id: str | None = None, ids_grace_days: int = GRACE_DAYS
+) -> ReconcileResult:
     """Match, explain and price; write `reconciled`, `gap_cause` and `finding`.
 
     Days and months that come out as they were are not written, so a second run changes nothing.
@@ -51,6 +54,7 @@ def reconcile(lake: Lake, *, month: str | None = None, key_id: str | None = None
         lake: where the tables lie; readings and prices have to be up to date.
         month: `YYYY-MM`; all months that have any rows if it is null.
         key_id: id of the installation's pseudonym key; rows made with another one are then a finding.
+        ids_grace_days: of the newest days of the lake, how many may still get token ids (see `announced`).
 
     Raises:
         ConfigError: `month` is no month.
@@ -64,7 +68,7 @@ def reconcile(lake: Lake, *, month: str | None = None, key_id: str | None = None
         for period in asked:
             of_month = Month(lake, period, prices)
             outcome = reconcile_month(of_month)
-            found += with_segments(of_month, findings_of(of_month, outcome, key_id))
+            found += with_segments(of_month, findings_of(Asked(of_month, key_id, ids_grace_days), outcome))
             total.attempts += outcome.attempts
             total.causes += outcome.causes
             for status, count in outcome.statuses.items():
@@ -80,15 +84,15 @@ def months_of(lake: Lake) -> tuple[str, ...]:
     return tuple(sorted({month_of(day) for day in days}))
 
 
-def findings_of(month: Month, outcome: Outcome, key_id: str | None) -> list[Finding]:
+def findings_of(asked: Asked, outcome: Outcome) -> list[Finding]:
     """Everything that was found in a month that has been reconciled."""
-    period = month.period
-    found = of_records(Asked(month, key_id))
+    period = asked.month.period
+    found = of_records(asked)
     found += gap_findings.of_causes(outcome.caused, period)
     found += gap_findings.of_residuals(outcome.unexplained, period)
     found += unassigned_tenant(outcome.unassigned, outcome.seen, period)
     if outcome.unmatched:
-        found += gap_findings.of_unmatched(pl.concat(outcome.unmatched), month.unseen, outcome.watched, period)
+        found += gap_findings.of_unmatched(pl.concat(outcome.unmatched), asked.month.unseen, outcome.watched, period)
     return found if outcome.attempts else [*found, empty_month(period)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile import attempts, flag_facts, quarantine, reports
+from weighbridge.pipeline.reconcile import announced, attempts, flag_facts, quarantine, reports
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
@@ -30,10 +30,12 @@ class Asked:
     Attributes:
         month: its rows.
         key_id: id of the installation's pseudonym key, null where it is not known here.
+        ids_grace_days: how many of the newest days of the lake may still get token ids.
     """
 
     month: Month
     key_id: str | None = None
+    ids_grace_days: int = announced.GRACE_DAYS
 
 
 def of_records(asked: Asked) -> list[Finding]:
@@ -215,6 +217,18 @@ def gap_records(asked: Asked) -> Iterator[Finding]:
     yield from _of_files(kind, rows, by, asked.month.period)
 
 
+def ids_missing(asked: Asked) -> Iterator[Finding]:
+    """Attempts whose token ids were announced and never came, beyond what the agent admits."""
+    kind = Kind(
+        code="ids_missing",
+        severity=Severity.WARNING,
+        unit="tokens",
+        cure="Look in the spool and on the way here for segments named *-ids.segment that were not taken in, and "
+        "ingest them; what a retention rule erased should have left a receipt.",
+    )
+    yield from findings(kind, announced.missing(asked.month, asked.ids_grace_days), announced.BY, asked.month.period)
+
+
 def _of_files(kind: Kind, rows: pl.LazyFrame, by: tuple[str, ...], period: str) -> Iterator[Finding]:
     """Findings whose evidence is a file, because there is no attempt."""
     held = rows.collect()
@@ -273,4 +287,5 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     ambiguous_match,
     quarantined_rows,
     gap_records,
+    ids_missing,
 )

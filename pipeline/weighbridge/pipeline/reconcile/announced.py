@@ -1,0 +1,116 @@
+"""Token ids that an agent announced and that are not in the lake.
+
+    attempt.ids_expected      what the agent said would follow, written with the attempt itself
+    token_run.length          what came, in whatever segment of the process
+    gap                       what the agent admits: `ids_missing` once its process is gone, other reasons before
+
+What the agent admits is a known loss and is told by the finding `gap_records` at once. What goes beyond it was lost on
+the way here: a segment of ids that never came, or that could not be read. It is told only where it cannot come any
+more: an agent brings ids some minutes after their attempt, and files travel once a day, so the newest days of the lake
+stay open. Days of which ids were erased by rule (a receipt says so) are not looked at.
+
+    announced  came  admitted | missing
+          600   600         - |       -
+          600   150         - |     450
+          600   150       450 |       -
+          600   150       400 |      50    which of the attempts it was, nobody can tell
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+import polars as pl
+
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
+from weighbridge.pipeline.reconcile.month import Month
+from weighbridge.pipeline.reconcile.tally import tallied
+from weighbridge.schemas.enumerations import Confidence, GapReason
+
+# How many of the newest days of the lake may still get ids.
+GRACE_DAYS = 2
+BY = ("source",)
+_RUN = "token_run"
+_TENANT = r"(?:^|[;, ])tenant=([^;, ]+)"
+
+
+def missing(month: Month, grace_days: int = GRACE_DAYS) -> pl.DataFrame:
+    """The tally (`tally.tallied`) by `BY` of attempts whose ids are missing beyond what their agent admits.
+
+    Args:
+        grace_days: how many of the newest days with attempts are left alone.
+
+    Returns:
+        expected: ids these attempts announced, less those admitted; observed: ids of theirs that came. Of days on
+        which less is missing than was admitted, nothing.
+    """
+    short = _short(month, _settled(month, grace_days))
+    if short.is_empty():
+        return tallied(short.lazy(), BY)
+    days = [*BY, "day"]
+    lost = short.group_by(days).agg(lost=(pl.col("expected") - pl.col("observed")).sum())
+    beyond = lost.join(_admitted(month), on=days, how="left").with_columns(pl.col("admitted").fill_null(0))
+    beyond = beyond.filter(pl.col("lost") > pl.col("admitted"))
+    some = pl.when(pl.col("admitted") > 0).then(pl.lit(str(Confidence.AMBIGUOUS)))
+    rows = short.join(beyond, on=days).with_columns(confidence=some.otherwise(pl.lit(str(Confidence.CERTAIN))))
+    known = beyond.group_by(BY).agg(pl.col("admitted").sum())
+    tally = tallied(rows.lazy(), BY, once=True).join(known, on=list(BY))
+    return tally.with_columns(pl.col("expected") - pl.col("admitted")).drop("admitted")
+
+
+def _settled(month: Month, grace_days: int) -> list[date]:
+    """The days of the month that can get no more ids."""
+    every = month.lake.days("attempt")
+    held = set(month.days)
+    return [day for day in every[: max(0, len(every) - grace_days)] if day in held]
+
+
+def _short(month: Month, days: Sequence[date]) -> pl.DataFrame:
+    """source, attempt, day, expected, observed of the attempts of these days of which ids are missing."""
+    columns = [*KEY, *BY, "day", "tenant", "revision", "ids_expected"]
+    told = month.dated("attempt", columns).filter(
+        pl.col("day").is_in(days), pl.col("ids_expected").is_between(1, LARGEST)
+    )
+    last = told.sort("revision").unique([*KEY, *BY], keep="last")
+    kept = _unerased(month.lake, last.collect(engine="streaming"))
+    if kept.is_empty():
+        return kept.select(*BY, *KEY, "day", expected="ids_expected", observed=pl.lit(0, dtype=pl.Int64))
+    # Runs stand on the day of their attempt; one day more on either side costs little where a clock was set.
+    first, final = kept["day"].min(), kept["day"].max()
+    assert isinstance(first, date)
+    assert isinstance(final, date)
+    near = timedelta(days=1)
+    runs = month.lake.scan(_RUN, first=first - near, last=final + near, columns=[*KEY, *BY, "length"])
+    came = runs.group_by(*KEY, *BY).agg(observed=pl.col("length").cast(pl.Int64).sum())
+    held = kept.lazy().join(came, on=[*KEY, *BY], how="left").with_columns(pl.col("observed").fill_null(0))
+    short = held.filter(pl.col("observed") < pl.col("ids_expected"))
+    return short.select(*BY, *KEY, "day", expected="ids_expected", observed="observed").collect(engine="streaming")
+
+
+def _unerased(lake: Lake, attempts: pl.DataFrame) -> pl.DataFrame:
+    """The attempts whose ids no receipt says were erased; a receipt of one tenant is about that tenant only."""
+    receipts = lake.scan("receipt", columns=["table_name", "first_day", "last_day", "scope"])
+    of_runs = receipts.filter(pl.col("table_name") == _RUN).collect()
+    for first, last, tenant in of_runs.select(
+        "first_day", "last_day", tenant=pl.col("scope").str.extract(_TENANT)
+    ).iter_rows():
+        erased = pl.col("day").is_between(first or date.min, last or date.max)
+        if tenant is not None:
+            erased &= pl.col("tenant") == tenant
+        attempts = attempts.filter(~erased)
+    return attempts
+
+
+def _admitted(month: Month) -> pl.DataFrame:
+    """source, day, admitted: ids that agents say they lost.
+
+    Once a process is gone, `ids_missing` counts all that never came, whatever the reason; before that, other reasons
+    say it. The larger of the two is taken, so that nothing is counted twice.
+    """
+    rows = month.dated("gap", [*BY, "day", "reason", "tokens"]).collect()
+    final = pl.col("reason") == str(GapReason.IDS_MISSING)
+    return rows.group_by(*BY, "day").agg(
+        admitted=pl.max_horizontal(pl.col("tokens").filter(final).sum(), pl.col("tokens").filter(~final).sum())
+    )
