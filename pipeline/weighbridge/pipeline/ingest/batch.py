@@ -15,6 +15,8 @@ from weighbridge.pipeline.ingest.keys import aliases
 from weighbridge.pipeline.ingest.readings import refresh_readings
 from weighbridge.pipeline.ingest.resolve import ALIAS, ATTEMPT, TARGET, known_aliases, rekeyed, resolve
 from weighbridge.pipeline.ingest.settle import CONFLICT, DUPLICATE, NEW, THERE, settle
+from weighbridge.pipeline.ingest.token_runs import TABLE as TOKEN_RUN
+from weighbridge.pipeline.ingest.token_runs import with_ciphertext
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import LakeError
@@ -149,7 +151,8 @@ class Batch:
 
     def _settled(self, table: str, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         settled = settle(self.lake, table, rows.drop("_counted"))
-        return settled.rows, settled.outcome.with_columns(rows["_counted"])
+        stored = with_ciphertext(settled.rows, rows) if table == TOKEN_RUN else settled.rows
+        return stored, settled.outcome.with_columns(rows["_counted"])
 
     def _conflicts(self, table: str, outcome: pl.DataFrame) -> pl.DataFrame:
         """Rows whose key is taken by other content go to quarantine, and are counted there."""

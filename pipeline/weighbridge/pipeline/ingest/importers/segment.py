@@ -8,6 +8,8 @@ import polars as pl
 
 from weighbridge.pipeline.ingest.fits import misfits
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
+from weighbridge.pipeline.ingest.token_runs import TABLE as TOKEN_RUN
+from weighbridge.pipeline.ingest.token_runs import with_ciphertext
 from weighbridge.pipeline.lake import may_become, polars_schema
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.identity import NAME, shown
@@ -86,7 +88,8 @@ def _read(source: Source, heading: Heading) -> Staged:
         if bad.height:
             refused.append(_refused(rows, bad, source, heading))
             refused_records += bad["row"].n_unique()
-            rows = rows.filter(~pl.int_range(pl.len(), dtype=pl.Int64).is_in(bad["row"].unique().implode()))
+            kept = rows.filter(~pl.int_range(pl.len(), dtype=pl.Int64).is_in(bad["row"].unique().implode()))
+            rows = with_ciphertext(kept, rows) if name == TOKEN_RUN else kept
         tables[name] = rows
     return Staged(
         records=sum(rows for rows, _, _ in manifest.files.values()),
