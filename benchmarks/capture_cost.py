@@ -28,11 +28,10 @@ from typing import Any, Final
 
 from weighbridge.capture import layout
 from weighbridge.capture.binding import Attempt, Binding
-from weighbridge.capture.content import Run
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.keys import KeyFolder
 from weighbridge.capture.recorder import Limits, Recorder
-from weighbridge.schemas.enumerations import AttemptStatus, Environment, FinishReason, ReportPart, RunStream
+from weighbridge.schemas.enumerations import AttemptStatus, Environment, FinishReason, ReportPart
 
 KEY: Final = bytes(range(32))
 TENANTS: Final = 50
@@ -187,12 +186,7 @@ def agent_variants(folder: Path) -> tuple[list[Variant], list[Recorder]]:
 
     def level_2(binding: Binding, values: tuple[int, ...], body: dict[str, Any], prompt: Any, answer: Any) -> None:
         attempt = binding.begin()
-        hi, lo = attempt.key
-        runs = [
-            Run(hi, lo, 0, 0, RunStream.PROMPT, 0, prompt),
-            Run(hi, lo, 0, 1, RunStream.OUTPUT, 0, answer),
-        ]
-        attempt.finish(DONE, values, body, two.recorder.offer_ids(attempt, runs))
+        attempt.finish(DONE, values, body, attempt.offer(prompt, answer))
 
     def pick(agent: Agent, number: int) -> Binding:
         return agent.bindings[number * 7 % TENANTS]

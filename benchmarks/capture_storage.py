@@ -98,7 +98,7 @@ def capture(home: Path, attempts: int, seed: int) -> None:
             Run(attempt.hi, attempt.lo, 0, 1, RunStream.OUTPUT, 0, ids[PROMPT:]),
         ]
         assert recorder.offer_ids(attempt, runs) == IDS
-        while recorder.content.held_bytes > 64 << 20:
+        while recorder.content.held > 64 << 20:
             time.sleep(0.01)
     recorder.close()
     assert recorder.losses.total == 0

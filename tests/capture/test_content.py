@@ -8,17 +8,20 @@ import threading
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from weighbridge.capture import guard
+from weighbridge.capture.binding import Binding
 from weighbridge.capture.content import Content, ContentWriter, Place, Run, opening, read_content
 from weighbridge.capture.context import Context
 from weighbridge.capture.keys import KeyFolder, KeyScope
+from weighbridge.capture.layout import outcome_word
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.recorder import Limits, Recorder
 from weighbridge.schemas.block import BlockName, open_block
-from weighbridge.schemas.enumerations import GapReason, RunStream
+from weighbridge.schemas.enumerations import AttemptStatus, GapReason, RunStream
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.packing import unpack
 
@@ -76,7 +79,7 @@ def test_ids_are_encrypted_under_the_key_of_their_own_day(content: Content, keys
     assert memoryview(unpack(open_block(keys.get(about["key"]), name, block))).cast("I").tolist() == [*CANARY, 7]
     raw = written.path.read_bytes()
     assert not any(value.to_bytes(4, order) in raw for value in CANARY for order in ("little", "big"))
-    assert content.held_bytes == 0
+    assert content.held == 0
 
 
 def test_without_a_provider_nothing_is_kept_and_each_attempt_is_counted_once(losses: Losses) -> None:
@@ -96,7 +99,7 @@ def test_a_provider_that_fails_later_costs_the_ids_and_writes_nothing(
     assert read_content(written.path).blocks == []
     loss = losses.drain()[GapReason.NO_KEY]
     assert (loss.attempts, loss.tokens) == (2, 4)
-    assert content.held_bytes == 0
+    assert content.held == 0
 
 
 def test_without_the_cipher_package_ids_are_no_key_and_never_in_clear(
@@ -113,16 +116,16 @@ def test_what_waits_never_exceeds_its_bound(keys: KeyFolder, losses: Losses, wri
     content = Content(keys, losses, buffer_bytes=100_000)
     ids = array.array("I", range(1000))
     told = [content.offer(Place(TENANT, bucket % 64, NEW_YEAR.day), [run(ids, bucket)]) for bucket in range(200)]
-    assert content.held_bytes <= 100_000
+    assert content.held <= 100_000
     taken = told.count(1000)
     assert 0 < taken < 200
     assert told.count(-1) == 200 - taken
     loss = losses.drain()[GapReason.BUFFER_FULL]
     assert (loss.attempts, loss.tokens) == (0, 1000 * (200 - taken)), "ids are lost, the attempts are not"
     content.drain(written)
-    assert content.held_bytes * 2 <= 100_000, "under pressure young blocks are written too"
+    assert content.held * 2 <= 100_000, "under pressure young blocks are written too"
     content.drain(written, all_=True)
-    assert content.held_bytes == 0
+    assert content.held == 0
     written.file.close()
     assert sum(len(about["runs"]) for about, _ in read_content(written.path).blocks) == taken
 
@@ -142,7 +145,7 @@ def test_offers_of_many_threads_are_all_there(keys: KeyFolder, losses: Losses, w
     content.drain(written, all_=True)
     written.file.close()
     assert sum(r[6] for about, _ in read_content(written.path).blocks for r in about["runs"]) == 8 * 300 * 5
-    assert content.held_bytes == 0
+    assert content.held == 0
 
 
 @pytest.mark.parametrize("ids", [[-1], [2**32], ["text"], [None], [1.5]])
@@ -155,7 +158,7 @@ def test_what_is_no_id_is_counted_and_the_others_go_on(
     loss = losses.drain()[GapReason.SERIALISE]
     assert (loss.attempts, loss.tokens) == (0, 1)
     assert [r[1] for about, _ in read_content(written.path).blocks for r in about["runs"]] == [3]
-    assert content.held_bytes == 0
+    assert content.held == 0
 
 
 @pytest.fixture
@@ -243,3 +246,80 @@ def test_a_rotated_key_is_used_from_the_next_block_on(content: Content, keys: Ke
         content.drain(written, all_=True)
         keys.rotate(KeyScope(TENANT, 3, "2026-01"))
     assert [about["key"][-1] for about, _ in read_content(written.path).blocks] == ["1", "2"]
+
+
+COUNTS = ("input_computed", "output_computed")
+DONE = outcome_word(AttemptStatus.SUCCEEDED)
+
+
+def started(spool: Path, key: bytes, keys: KeyFolder | None, **limits: Any) -> tuple[Recorder, Binding]:
+    """A recorder, its keeper at rest unless told otherwise, and a binding."""
+    bounds = Limits(**{"keeper_s": 3600.0, **limits})
+    recorder = Recorder.start(spool, installation="test-1", key=key, keys=keys, limits=bounds)
+    return recorder, recorder.bind(Context(tenant="acme"), counts=COUNTS)
+
+
+def written_runs(recorder: Recorder) -> list[list[Any]]:
+    """Close, and read back what describes each run."""
+    recorder.close()
+    (path,) = recorder.spool.glob("*.content")
+    return [run for about, _ in read_content(path).blocks for run in about["runs"]]
+
+
+def test_a_pair_handed_over_by_reference_becomes_two_runs_of_its_attempt(
+    tmp_path: Path, key: bytes, keys: KeyFolder
+) -> None:
+    recorder, binding = started(tmp_path / "spool", key, keys)
+    attempt = binding.begin(level=2)
+    assert attempt.offer([1, 2, 3], array.array("I", [9, 9])) == 5
+    assert recorder.content.held > 0
+    attempt.finish(DONE, (3, 2), None, 5)
+    hi, lo = attempt.key
+    assert [run[:7] for run in written_runs(recorder)] == [
+        [hi, lo, 0, 0, "prompt", 0, 3],
+        [hi, lo, 0, 1, "output", 0, 2],
+    ]
+    assert recorder.content.held == 0
+
+
+def test_pairs_that_cannot_be_taken_are_counted_and_never_raise(
+    tmp_path: Path, key: bytes, keys: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(guard.RAISE_VARIABLE)
+    recorder, binding = started(tmp_path / "spool", key, keys, buffer_bytes=10_000)
+    bare, without_keys = started(tmp_path / "bare", key, None)
+    assert binding.begin(level=2).offer([1] * 5_000, [2]) == -1
+    assert binding.begin(level=2).offer([], []) == 0
+    assert binding.begin(level=2).offer(None, [1, 2]) == 2
+    assert binding.begin(level=2).offer(7, [1]) == -1
+    assert without_keys.begin(level=2).offer([1, 2], [3]) == -1
+    losses = recorder.losses.drain()
+    assert losses[GapReason.BUFFER_FULL].tokens == 5_001
+    assert {reason: loss.attempts for reason, loss in losses.items()} == {
+        GapReason.BUFFER_FULL: 0, GapReason.SERIALISE: 0,
+    }  # fmt: skip
+    assert bare.losses.drain()[GapReason.NO_KEY].tokens == 3
+    bare.close()
+    assert [run[4:7] for run in written_runs(recorder) if run[6]] == [["output", 0, 2]]
+    assert recorder.content.held == 0
+
+
+def test_pairs_of_many_threads_are_all_there_and_no_room_is_lost(tmp_path: Path, key: bytes, keys: KeyFolder) -> None:
+    recorder, binding = started(tmp_path / "spool", key, keys, buffer_bytes=64 << 20, keeper_s=0.001)
+    durable: list[bool] = []
+
+    def serve() -> None:
+        for _ in range(300):
+            attempt = binding.begin(level=2)
+            durable.append(attempt.finish(DONE, (2, 1), None, attempt.offer([1, 2], [3])))
+
+    threads = [threading.Thread(target=serve) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(durable), all(durable)) == (8 * 300, True)
+    runs = written_runs(recorder)
+    assert recorder.content.held == 0
+    assert len(runs) == 2 * 8 * 300
+    assert len({(run[0], run[1]) for run in runs}) == 8 * 300

@@ -327,8 +327,8 @@ def test_a_store_under_way_at_a_close_spoils_nothing_of_its_page(tmp_path: Path)
     store, tag = binding.hot
     attempt = binding.begin()
     store(
-        journal.buffer, offset, (tag, attempt.hi, attempt.lo, 0, 0, attempt.arrived_us, -1, DONE | 1 << 32, 1, -1),
-        (2, 2), USAGE, offset,
+        journal, offset, (tag, attempt.hi, attempt.lo, 0, 0, attempt.arrived_us, -1, DONE | 1 << 32, 1, -1), (2, 2),
+        USAGE,
     )  # fmt: skip
     (path,) = reader.journals(recorder.spool)
     contents = reader.read_journal(path)

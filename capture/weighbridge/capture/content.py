@@ -1,6 +1,6 @@
 """Level 2: token ids leave the request path by reference and reach the disk encrypted, or not at all.
 
-`offer` appends a reference to a bounded queue. The keeper turns the runs into bytes, gathers them per (tenant, subject
+`offer` appends references to a bounded queue. The keeper turns the runs into bytes, gathers them per (tenant, subject
 bucket, day) until a block is worth while or old enough, compresses, encrypts and appends it to the content file of the
 process. Without a key nothing is written in clear: the runs are counted under `no_key`. A kill loses what was still in
 memory; the level-1 record says how many ids were expected, so the loss is seen.
@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from weighbridge.capture.guard import report
-from weighbridge.capture.journal import open_private
+from weighbridge.capture.journal import MAPPABLE, open_private
 from weighbridge.schemas.block import BlockName, CipherMissingError, seal_block
 from weighbridge.schemas.enumerations import GapReason, Origin, RunStream, TokenClass
 from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.keys import KeyProvider, KeyScope, KeyUnavailableError
 from weighbridge.schemas.packing import pack_planes
 
@@ -36,8 +37,9 @@ SUFFIX: Final = ".content"
 MAGIC: Final = b"WBCN"
 _FRAME: Final = 16  # magic, 4 bytes length of the description, 4 of the block, 4 CRC-32 of all but the magic
 _ABOUT_BYTES: Final = 256  # what the description of a run takes while it waits
-_BESIDE_BYTES: Final = 2 * _ABOUT_BYTES
-_OBJECTS: Final = (list, tuple)
+BESIDE_BYTES: Final = 2 * _ABOUT_BYTES
+OBJECTS: Final = frozenset({list, tuple})
+OBJECT_BYTES: Final = 36  # of a Python integer and the reference to it
 _EPOCH: Final = date(1970, 1, 1)
 
 
@@ -83,8 +85,27 @@ class _Gathering:
         return len(self.data) + _ABOUT_BYTES * len(self.runs)
 
 
+class Offering(Protocol):
+    """An attempt whose ids were handed over."""
+
+    @property
+    def key(self) -> AttemptKey:
+        """Its key."""
+        ...
+
+    def content_place(self) -> Place:
+        """The place of its ids."""
+        ...
+
+
 class Content:
-    """The content side of one recorder. Only the keeper calls anything but `offer`."""
+    """The content side of one recorder. Only the keeper calls anything but `offer`.
+
+    Attributes:
+        held: bytes that wait, by reference or gathered; never above `room`.
+        pairs: (attempt, bytes, prompt ids, output ids) that wait; `Attempt.offer` appends.
+        quick: whether `Attempt.offer` may append: there are keys, and the GIL keeps sums of `held` whole.
+    """
 
     def __init__(
         self,
@@ -97,40 +118,32 @@ class Content:
     ) -> None:
         self._keys = keys
         self._losses = losses
-        self._room = buffer_bytes
+        self.room = buffer_bytes
         self._block_bytes = block_bytes
         self._block_age_s = block_age_s
         self._lock = threading.Lock()
         self._draining = threading.Lock()
         self._queue: deque[tuple[Place, int, Sequence[Run]]] = deque()
-        self._held = 0
+        self.pairs: deque[tuple[Offering, int, Any, Any]] = deque()
+        self.quick = keys is not None and MAPPABLE
+        self.held = 0
         self._gathering: dict[Place, _Gathering] = {}
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that wait, by reference or gathered; never above the bound."""
-        return self._held
 
     def offer(self, place: Place, runs: Sequence[Run]) -> int:
         """Hand over the runs of an attempt by reference; how many ids will follow, or -1 where none will, counted."""
-        # This runs in the request, on a cold core: one plain loop costs a third of comprehensions, zips and sums.
         runs = tuple(runs)
         total = whole = 0
         for run in runs:
             held = run.ids
             length = len(held)
             total += length
-            whole += length * (36 if type(held) in _OBJECTS else 8) + _BESIDE_BYTES
+            whole += _cost(held, length)
         if not whole:
             return -1
         if self._keys is None:
             self._losses.count(GapReason.NO_KEY, 1, total)
             return -1
-        with self._lock:
-            fits = self._held + whole <= self._room
-            if fits:
-                self._held += whole
-        if not fits:
+        if not self._reserve(whole):
             self._losses.count(GapReason.BUFFER_FULL, 0, total)
             return -1
         self._queue.append((place, whole, runs))
@@ -150,6 +163,12 @@ class Content:
     def _gather(self, write: Callable[[bytes], GapReason | None]) -> None:
         """Waiting runs as bytes, in their places."""
         now = time.monotonic()
+        while self.pairs:
+            attempt, whole, prompt, output = self.pairs.popleft()
+            hi, lo = attempt.key
+            ids = ((RunStream.PROMPT, prompt), (RunStream.OUTPUT, output))
+            runs = [Run(hi, lo, 0, number, stream, 0, held) for number, (stream, held) in enumerate(ids)]
+            self._queue.append((attempt.content_place(), whole, runs))
         while self._queue:
             place, whole, runs = self._queue.popleft()
             for run in runs:
@@ -188,16 +207,25 @@ class Content:
         due = [place for place, waiting in self._gathering.items() if all_ or now - waiting.since > self._block_age_s]
         left = sum(waiting.size() for place, waiting in self._gathering.items() if place not in due)
         for place in sorted(self._gathering, key=lambda place: -self._gathering[place].size()):
-            if left * 2 <= self._room:
+            if left * 2 <= self.room:
                 break
             if place not in due:
                 due.append(place)
                 left -= self._gathering[place].size()
         return due
 
+    def _reserve(self, size: int) -> bool:
+        """Take room. The lock is for builds without the GIL; with it nothing comes between the sum and its store."""
+        with self._lock:
+            held = self.held + size
+            if held <= self.room:
+                self.held = held
+                return True
+        return False
+
     def _release(self, size: int) -> None:
         with self._lock:
-            self._held -= size
+            self.held = self.held - size
 
     def _write_block(self, place: Place, write: Callable[[bytes], GapReason | None]) -> None:
         waiting = self._gathering.pop(place)
@@ -229,7 +257,7 @@ class Content:
 
 def _cost(ids: Any, length: int) -> int:
     """What a waiting run keeps in memory: Python integers are objects, an array has at most 8 bytes for each."""
-    return length * (36 if type(ids) in _OBJECTS else 8) + _BESIDE_BYTES
+    return length * (OBJECT_BYTES if type(ids) in OBJECTS else 8) + BESIDE_BYTES
 
 
 def frame(about: Mapping[str, Any], block: bytes = b"") -> bytes:

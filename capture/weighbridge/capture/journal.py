@@ -19,6 +19,7 @@ import os
 import queue
 import re
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -54,6 +55,10 @@ _GAP: Final = struct.Struct("<6q")
 _WAITING_BYTES: Final = 2048  # a slot in the queue of the fallback, with all that Python puts around it
 _Waiting = tuple[bytearray, threading.Event, bool]
 _GRACE_S: Final = 10.0
+# Slots are little-endian, a memoryview has the order of the machine; without the GIL two could be given one place.
+MAPPABLE: Final = sys.byteorder == "little" and getattr(sys, "_is_gil_enabled", lambda: True)()
+_NO_WORDS: Final = memoryview(b"").cast("q")
+_NO_REALS: Final = memoryview(b"").cast("d")
 
 
 class JournalUnavailableError(Exception):
@@ -122,12 +127,13 @@ class MappedJournal:
 
     Attributes:
         places: `next` gives the offset of a fresh slot and never the same twice (under the GIL).
+        words, reals: the whole file as 64-bit integers, and as doubles.
         end: offsets from here on are refused; 0 once no slot is handed out any more.
     """
 
     __slots__ = (
         "_checked", "_handle", "_limit", "_scan", "_since", "_waiting", "buffer", "end", "ordinal", "path", "places",
-        "slots", "slots_at",
+        "reals", "slots", "slots_at", "words",
     )  # fmt: skip
 
     def __init__(self, path: Path, header: JournalHeader, ordinal: int, size: int = SEGMENT_BYTES) -> None:
@@ -150,6 +156,8 @@ class MappedJournal:
             os.close(self._handle)
             path.unlink(missing_ok=True)
             raise JournalUnavailableError(reason_of(error)) from error
+        self.words = memoryview(self.buffer).cast("q")
+        self.reals = memoryview(self.buffer).cast("d")
         self.buffer[:PAGE] = first
         self.end = total - RESERVE * SLOT
         self.places: Iterator[int] = itertools.count(self.slots_at, SLOT)
@@ -305,6 +313,8 @@ class MappedJournal:
         """In a forked child: drop the parent's file without touching it, and with it the parent's lock."""
         os.close(self._handle)
         with contextlib.suppress(BufferError):
+            self.words.release()
+            self.reals.release()
             self.buffer.close()
 
 
@@ -337,7 +347,8 @@ class FileJournal:
         self._thread.start()
 
     end = 0  # no offset is ever below it: every finish takes the slow path
-    buffer = b""
+    words = _NO_WORDS
+    reals = _NO_REALS
     places: Iterator[int] = itertools.repeat(0)
 
     def put(self, slot: bytes) -> bool | None:
@@ -450,7 +461,8 @@ class NoJournal:
     """No file can be had now: every record is counted under the reason until the keeper has one again."""
 
     end = 0
-    buffer = b""
+    words = _NO_WORDS
+    reals = _NO_REALS
     places: Iterator[int] = itertools.repeat(0)
 
     def __init__(self, reason: GapReason) -> None:

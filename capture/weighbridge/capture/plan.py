@@ -1,27 +1,52 @@
 """Plans: how one finish becomes one store.
 
 A plan belongs to one pair of (counts an adapter can state, shape of the usage object). Its `store` is generated once:
-it checks that the usage object still has the shape, reads the allow-listed numbers and packs everything with one
-`Struct.pack_into`, commit word last. A usage object of another shape raises inside, and the slow path learns it.
+it checks that the usage object still has the shape, reads the allow-listed numbers and stores word after word through
+a memoryview of 64-bit integers, the commit word last. A usage object of another shape raises inside, and the slow path
+learns it.
+
+Why not `struct`: it lives in a library of its own, whose code a model step has driven out of the caches of the core;
+its first call costs more than forty stores through a memoryview, which the interpreter has at hand.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from weighbridge.capture.layout import COMMIT, HEAD, WORDS
+from weighbridge.capture.layout import HEAD, SLOT, WORDS
 from weighbridge.schemas import leaves
 
-Store = Callable[[Any, int, Sequence[int], Sequence[int], Any, int], None]
+Store = Callable[["Words", int, Sequence[int], Sequence[int], Any], None]
 STORED_LEAVES: Final = WORDS - len(HEAD)
 LONGEST_KEY: Final = 256
 _REAL: Final = {float}
+
+
+class Words(Protocol):
+    """Memory that slots are stored in, seen as 64-bit integers and as doubles of the same bytes."""
+
+    words: memoryview[int]
+    reals: memoryview[float]
+
+
+class Scratch:
+    """A slot of its own, to render a record in before there is a place for it."""
+
+    __slots__ = ("raw", "reals", "words")
+
+    def __init__(self) -> None:
+        self.raw = bytearray(SLOT)
+        self.words = memoryview(self.raw).cast("q")
+        self.reals = memoryview(self.raw).cast("d")
+
+    def clear(self) -> None:
+        """Zero it."""
+        self.raw[:] = bytes(SLOT)
 
 
 class ShapeError(Exception):
@@ -38,7 +63,8 @@ class Plan:
         paths: leaf paths, in the order they are stored.
         kinds: per leaf "q" (integer) or "d" (measure, stored as a double).
         constants: enumerated leaves: path -> text; a usage object with another value is of another shape.
-        store: `store(buffer, offset, head, counts, usage, commit)`.
+        store: `store(journal, offset, head, counts, usage)`; the commit word is the offset. What was stored before it
+            raises is not committed.
     """
 
     number: int
@@ -77,13 +103,10 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
         reader.walk(usage, "u", root, 1)
     if len(reader.values) + len(counts) > STORED_LEAVES:
         raise ShapeError(f"{len(reader.values)} leaves and {len(counts)} counts; a slot holds {STORED_LEAVES}")
-    words = len(HEAD) + len(counts)
     kinds = "".join(reader.kinds)
-    pad = COMMIT - 8 * (words + len(kinds))
-    form = f"<{words}q{kinds}{pad}xq"
     names = [f"v{index}" for index in range(len(kinds))]
     lines = [*reader.lines, *(f"{name} = {value}" for name, value in zip(names, reader.values, strict=True))]
-    # Struct takes a bool for an integer and an integer for a float; a reading would not. `is` is the cheapest test.
+    # A bool would be stored as an integer and an integer as a float; a reading would not. `is` is the cheapest test.
     integers = [name for name, kind in zip(names, kinds, strict=True) if kind == "q"]
     reals = [name for name, kind in zip(names, kinds, strict=True) if kind == "d"]
     if integers:
@@ -91,18 +114,32 @@ def compile_plan(number: int, counts: Sequence[str], usage: object, key: bytes, 
     if reals:
         lines.append(f"if set(map(type, ({', '.join(reals)},))) != real: raise ShapeError")
         lines.append(f"if not isfinite({' + '.join(reals)}): raise ShapeError")
-    lines.append(f"pack(buffer, offset, *head, *counts, {''.join(name + ', ' for name in names)}commit)")
-    source = "def store(buffer, offset, head, counts, u, commit):\n " + "\n ".join(lines) + "\n"
-    return Plan(number, tuple(counts), tuple(reader.paths), kinds, reader.constants, _compiled(source, form))
+    lines += _stores(len(counts), names, kinds)
+    source = "def store(journal, offset, head, counts, u):\n " + "\n ".join(lines) + "\n"
+    return Plan(number, tuple(counts), tuple(reader.paths), kinds, reader.constants, _compiled(source))
+
+
+def _stores(counts: int, leaf_names: Sequence[str], kinds: str) -> list[str]:
+    """The lines that store one slot. A head or counts of another length fail to unpack, a number too large to store."""
+    head = [f"h{index}" for index in range(len(HEAD))]
+    stated = [f"c{index}" for index in range(counts)]
+    lines = [
+        f"{', '.join(head)}, = head",
+        f"{', '.join(stated)}, = counts" if stated else "if counts: raise ShapeError",
+    ]
+    lines += ["at = offset >> 3", f"words = journal.words[at:at + {WORDS + 1}]"]
+    if "d" in kinds:
+        lines.append(f"reals = journal.reals[at:at + {WORDS + 1}]")
+    lines += [f"words[{at}] = {name}" for at, name in enumerate((*head, *stated))]
+    for at, (name, kind) in enumerate(zip(leaf_names, kinds, strict=True), len(head) + len(stated)):
+        lines.append(f"{'words' if kind == 'q' else 'reals'}[{at}] = {name}")
+    return [*lines, f"words[{WORDS}] = offset"]
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(source: str, form: str) -> Store:
+def _compiled(source: str) -> Store:
     """The function of a plan. Bindings share it: CPython makes code fast only after it has run a few times."""
-    space: dict[str, Any] = {
-        "pack": struct.Struct(form).pack_into, "ShapeError": ShapeError, "real": _REAL,
-        "isfinite": math.isfinite,
-    }  # fmt: skip
+    space: dict[str, Any] = {"ShapeError": ShapeError, "real": _REAL, "isfinite": math.isfinite}
     exec(compile(source, "<plan>", "exec"), space)  # noqa: S102 - built from our own allow-list only
     store: Store = space["store"]
     return store

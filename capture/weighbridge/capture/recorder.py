@@ -19,7 +19,6 @@ import itertools
 import operator
 import os
 import struct
-import sys
 import threading
 import time
 import weakref
@@ -31,12 +30,13 @@ from typing import Final, TypeGuard
 from weighbridge.capture import guard, layout, policy
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.content import SUFFIX as CONTENT_SUFFIX
-from weighbridge.capture.content import Content, ContentWriter, Place, Run, opening
+from weighbridge.capture.content import Content, ContentWriter, Run, opening
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.dictionary import Dictionary, DictionaryFullError, Entry
 from weighbridge.capture.guard import Guard, raises
 from weighbridge.capture.guard import report as report_error
 from weighbridge.capture.journal import (
+    MAPPABLE,
     SEGMENT_BYTES,
     FileJournal,
     JournalHeader,
@@ -52,9 +52,16 @@ from weighbridge.capture.keeper import Keeper
 from weighbridge.capture.keys import KeyProvider
 from weighbridge.capture.layout import FRESH, SLOT, Kind
 from weighbridge.capture.losses import Losses
-from weighbridge.capture.plan import LONGEST_KEY, Plan, ShapeError, compile_plan
+from weighbridge.capture.plan import LONGEST_KEY, Plan, Scratch, ShapeError, compile_plan
 from weighbridge.schemas import leaves
-from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, ForeignIdKind, GapReason, QuarantineReason
+from weighbridge.schemas.enumerations import (
+    AttemptStatus,
+    ChildKind,
+    ForeignIdKind,
+    GapReason,
+    QuarantineReason,
+    RunStream,
+)
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import IDENTIFIER, NAME, AttemptKey, key_id
 from weighbridge.schemas.version import SCHEMA_VERSION
@@ -66,8 +73,6 @@ _SIGN: Final = -(1 << 63)
 _BUSY_S: Final = 5.0  # for so long after a file was full the next one is kept ready
 _NODES: Final = 1024  # of a usage object; a larger one is no usage and is not looked through in a request
 _REASONS: Final = tuple(GapReason)
-_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
-_DAY_US: Final = 86_400_000_000
 _UNKNOWN: Final = layout.outcome_word(AttemptStatus.UNKNOWN)
 _KINDS: Final = {kind: code for code, kind in enumerate(ChildKind)}
 
@@ -223,7 +228,7 @@ class Recorder(_Present):
                 if self._spool_bytes + size > self.limits.spool_bytes:
                     raise JournalUnavailableError(GapReason.QUOTA)
                 self._spool_bytes += size
-                if self.limits.mapped and _GIL:
+                if self.limits.mapped and MAPPABLE:
                     return MappedJournal(path, header, ordinal, size)
                 return FileJournal(
                     path,
@@ -549,7 +554,7 @@ class Recorder(_Present):
         hot: bool = False,
     ) -> bytes:  # fmt: skip
         """The slot of one record; `hot`: its plan becomes the one the fast path tries."""
-        scratch = bytearray(SLOT)
+        scratch = Scratch()
         counts = [*counts[: len(binding.counts)], *[-1] * (len(binding.counts) - len(counts))]
         for plan in reversed(list(binding.plans)):
             try:
@@ -561,10 +566,10 @@ class Recorder(_Present):
             plan = self._learnt(binding, head, counts, usage, part, scratch)
         if hot:
             binding.hot = (plan.store, binding.tag(plan))
-        return bytes(scratch)
+        return bytes(scratch.raw)
 
     def _learnt(
-        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int, scratch: bytearray
+        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int, scratch: Scratch
     ) -> Plan:
         """Learn the shape of `usage`; where no plan can store it, its leaves get an entry of their own."""
         try:
@@ -581,10 +586,11 @@ class Recorder(_Present):
         return plan
 
     def _store(
-        self, plan: Plan, binding: Binding, head: list[int], counts: Sequence[int], usage: object, scratch: bytearray
+        self, plan: Plan, binding: Binding, head: list[int], counts: Sequence[int], usage: object, scratch: Scratch
     ) -> None:
+        scratch.clear()  # of what a plan stored before it found that something does not fit
         head[0] = binding.tag(plan)
-        plan.store(scratch, 0, head, counts, usage, 1)
+        plan.store(scratch, 0, head, counts, usage)
 
     def _learn(self, binding: Binding, usage: object) -> Plan:
         with self._lock:
@@ -669,12 +675,22 @@ class Recorder(_Present):
 
     def offer_ids(self, attempt: Attempt, runs: Sequence[Run]) -> int:
         """Hand over the token ids of one attempt by reference (level 2 and up); how many ids will follow, -1 none."""
-        binding = attempt.binding
-        day = attempt.settled()[5] // _DAY_US
-        place = binding.place
-        if place is None or place.day != day:
-            place = binding.place = Place(binding.facts[0], binding.subject_bucket or 0, day)
-        return self.content.offer(place, runs)
+        return self.content.offer(attempt.content_place(), runs)
+
+    def offer_pair(self, attempt: Attempt, prompt: object, output: object) -> int:
+        """`Attempt.offer`, for whatever does not fit its fast path. Never raises."""
+        ids = ((RunStream.PROMPT, prompt), (RunStream.OUTPUT, output))
+        try:
+            hi, lo = attempt.key
+            given = [(stream, held) for stream, held in ids if held is not None]
+            runs = [Run(hi, lo, 0, number, stream, 0, held) for number, (stream, held) in enumerate(given)]
+            return self.content.offer(attempt.content_place(), runs)
+        except Exception as error:
+            self.losses.count(GapReason.SERIALISE, attempts=0)
+            report_error(error, "offer")
+            if raises():
+                raise
+        return -1
 
     def drain_content(self, *, all_: bool = False) -> None:
         """Write the id blocks that are due (keeper and close only)."""
