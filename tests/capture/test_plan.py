@@ -25,7 +25,7 @@ class Page:
         self.reals = memoryview(self.raw).cast("d")
 
 
-def words_of(raw: bytes, slot: int) -> tuple[int, ...]:
+def words_of(raw: bytearray, slot: int) -> tuple[int, ...]:
     return struct.unpack_from(f"<{SLOT // 8}q", raw, slot * SLOT)
 
 

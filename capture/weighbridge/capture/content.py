@@ -167,8 +167,8 @@ class Content:
             attempt, whole, prompt, output = self.pairs.popleft()
             hi, lo = attempt.key
             ids = ((RunStream.PROMPT, prompt), (RunStream.OUTPUT, output))
-            runs = [Run(hi, lo, 0, number, stream, 0, held) for number, (stream, held) in enumerate(ids)]
-            self._queue.append((attempt.content_place(), whole, runs))
+            pair = [Run(hi, lo, 0, number, stream, 0, held) for number, (stream, held) in enumerate(ids)]
+            self._queue.append((attempt.content_place(), whole, pair))
         while self._queue:
             place, whole, runs = self._queue.popleft()
             for run in runs:
