@@ -265,6 +265,42 @@ def test_an_acknowledgement_of_another_segment_deletes_nothing(sealed: Path, tmp
     assert sorted(path.name for path in sealed.iterdir()) == before
 
 
+def test_acknowledgements_may_lie_in_a_folder_of_their_own(sealed: Path, tmp_path: Path) -> None:
+    """Only what is acknowledged goes; the folder is read and never written."""
+    there, acks = tmp_path / "there", tmp_path / "acks"
+    acks.mkdir()
+    names = sorted(path.name for path in sealed.iterdir())
+    command = ["ship", str(sealed), str(there), "--acks", str(acks)]
+    assert main(command) == 0
+    assert sorted(path.name for path in sealed.iterdir()) == names
+    _, digest = verify_segment(there / names[0])
+    (acks / f"{'0' * 64}.ack").touch()
+    (acks / f"{digest}.ack").mkdir()
+    assert main(command) == 0
+    assert sorted(path.name for path in sealed.iterdir()) == names, "a folder of that name is no acknowledgement"
+    (acks / f"{digest}.ack").rmdir()
+    (acks / f"{digest}.ack").touch()
+    before = sorted(acks.iterdir())
+    assert main(command) == 0
+    assert sorted(path.name for path in sealed.iterdir()) == names[1:]
+    assert sorted(acks.iterdir()) == before
+    (there / f"{verify_segment(there / names[1])[1]}.ack").touch()
+    assert main(command) == 0
+    assert list(sealed.iterdir()) == [], "one beside the segment counts as before"
+
+
+def test_a_folder_of_acknowledgements_that_is_not_there_is_told_and_the_rest_is_done(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = sorted(path.name for path in sealed.iterdir())
+    assert main(["ship", str(sealed), str(tmp_path / "there"), "--acks", str(tmp_path / "none")]) == 1
+    assert "no such folder of acknowledgements" in capsys.readouterr().err
+    assert sorted(path.name for path in (tmp_path / "there").iterdir()) == names
+    assert sorted(path.name for path in sealed.iterdir()) == names
+    assert main(["ship", str(sealed), str(tmp_path / "there"), "--acks", "nothing://x"]) == 2
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_segment_whose_journal_is_still_there_is_not_shipped(sealed: Path, tmp_path: Path) -> None:
     name = next(path.stem for path in sealed.iterdir() if not path.stem.endswith("-ids"))
     (sealed / f"{name}.journal").touch()

@@ -2,8 +2,8 @@
 
 A segment is copied, read back and compared with its manifest before it gets its name. On a file system that name comes
 by a rename; in an object store, where folders cannot be renamed, the manifest is written last, and a folder without a
-manifest is no segment. `<digest>.ack`, beside the segment at either end, is ingest's word that its rows are in the
-lake; nothing else lets a segment be deleted here.
+manifest is no segment. `<digest>.ack`, beside the segment at either end or in a folder of its own, is ingest's word
+that its rows are in the lake; nothing else lets a segment be deleted here.
 """
 
 from __future__ import annotations
@@ -36,24 +36,31 @@ class Shipped:
     failed: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def ship(spool: Path, destination: str) -> Shipped:
+def ship(spool: Path, destination: str, acks: str | None = None) -> Shipped:
     """Copy sealed segments to `destination` and delete the acknowledged ones from the spool.
 
     Args:
         destination: a folder, or an address such as s3://bucket/folder.
+        acks: a further place of acknowledgements, likewise; it is only read. Where it is not there, nothing that is
+            acknowledged only there can be deleted: that is told, and the rest is done.
 
     Raises:
-        ConfigError: the destination cannot be used.
+        ConfigError: the destination, or the address of the acknowledgements, cannot be used.
     """
     system, root = _opened(destination)
+    words = [(system, root)]
     out = Shipped()
+    if acks is not None:
+        words.append(_read_only(acks))
+        if not _is(words[-1], fs.FileType.Directory) and isinstance(words[-1][0], fs.LocalFileSystem):
+            out.failed.append((Path(acks), "there is no such folder of acknowledgements; ingest makes it with --acks"))
     for segment in holding.segments(spool):
         if any((spool / (segment.stem.removesuffix("-ids") + kind)).exists() for kind in _sources(segment)):
             continue  # sealed, but its source is still here: sealing has not come to its end
         try:
             manifest, digest = verify_segment(segment)
             ack = spool / f"{digest}{holding.ACK}"
-            if ack.exists() or _exists(system, f"{root}/{ack.name}"):
+            if ack.exists() or any(_is((at, f"{folder}/{ack.name}"), fs.FileType.File) for at, folder in words):
                 _delete(segment)
                 ack.unlink(missing_ok=True)
                 out.deleted.append(segment.name)
@@ -73,21 +80,37 @@ def _sources(segment: Path) -> tuple[str, ...]:
     return (CONTENT,) if segment.stem.endswith("-ids") else (JOURNAL,)
 
 
+def _located(place: str) -> tuple[Any, str]:
+    address = place if "://" in place else str(Path(place).expanduser().absolute())
+    system, root = fs.FileSystem.from_uri(address)
+    return system, root.rstrip("/")
+
+
+def _read_only(acks: str) -> tuple[Any, str]:
+    try:
+        return _located(acks)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise ConfigError(
+            f"the acknowledgements cannot be read ({type(error).__name__}); name the folder ingest writes them to, or "
+            "its address in an object store"
+        ) from error
+
+
 def _opened(destination: str) -> tuple[Any, str]:
     try:
-        address = destination if "://" in destination else str(Path(destination).expanduser().absolute())
-        system, root = fs.FileSystem.from_uri(address)
+        system, root = _located(destination)
         system.create_dir(root, recursive=True)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise ConfigError(
             f"the destination cannot be used ({type(error).__name__}); name a folder that can be written, or an "
             "address of an object store such as s3://bucket/folder"
         ) from error
-    return system, root.rstrip("/")
+    return system, root
 
 
-def _exists(system: Any, path: str) -> bool:
-    return bool(system.get_file_info(path).type == fs.FileType.File)
+def _is(place: tuple[Any, str], kind: Any) -> bool:
+    system, path = place
+    return bool(system.get_file_info(path).type == kind)
 
 
 def _same(system: Any, target: str, manifest: Manifest, digest: str) -> bool:
@@ -97,7 +120,7 @@ def _same(system: Any, target: str, manifest: Manifest, digest: str) -> bool:
 
 
 def _digest(system: Any, path: str) -> str | None:
-    if not _exists(system, path):
+    if not _is((system, path), fs.FileType.File):
         return None
     sums = hashlib.sha256()
     with system.open_input_stream(path) as file:

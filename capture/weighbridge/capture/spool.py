@@ -1,4 +1,7 @@
-"""The spool on the serving host: `python -m weighbridge.capture.spool ls|verify|seal|ship SPOOL [DESTINATION]`.
+"""The spool on the serving host: `python -m weighbridge.capture.spool VERB SPOOL`.
+
+    ls | verify | seal                    what lies there; whether it is whole; files of no process become segments
+    ship SPOOL DESTINATION [--acks DIR]   copies segments, and deletes those that ingest has acknowledged
 
 Needs pyarrow and nothing else. Run `seal` and `ship` from a timer; both may be killed at any moment and run again.
 Exit codes: 0 all is well, 1 something is damaged or could not be done (it is named), 2 wrong usage.
@@ -23,7 +26,11 @@ from weighbridge.schemas.segment import read_manifest, read_table, verify_segmen
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m weighbridge.capture.spool", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m weighbridge.capture.spool",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name, text in (
         ("ls", "list what lies in the spool"),
@@ -35,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verb.add_argument("spool", type=Path, help="folder of the spool")
         if name == "ship":
             verb.add_argument("destination", help="a folder, or an address such as s3://bucket/folder")
+            verb.add_argument("--acks", metavar="DIR", help="a further folder or address of acknowledgements")
     told = parser.parse_args(arguments)
     if not told.spool.is_dir():
         parser.error(f"there is no folder {told.spool}")
@@ -43,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _ls(told.spool)
         if told.verb == "verify":
             return _verify(told.spool)
-        return _seal(told.spool) if told.verb == "seal" else _ship(told.spool, told.destination)
+        return _seal(told.spool) if told.verb == "seal" else _ship(told.spool, told.destination, told.acks)
     except ConfigError as error:
         return _bad(str(error), code=2)
 
@@ -115,8 +123,8 @@ def _seal(spool: Path) -> int:
     return int(bool(done.failed))
 
 
-def _ship(spool: Path, destination: str) -> int:
-    done = ship(spool, destination)
+def _ship(spool: Path, destination: str, acks: str | None) -> int:
+    done = ship(spool, destination, acks)
     for verb, names in (("copied", done.copied), ("deleted", done.deleted)):
         for name in names:
             _tell(f"{verb} {name}")
