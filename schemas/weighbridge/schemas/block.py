@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final
 
+from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import framed
 
 NONCE: Final = 12
@@ -22,7 +23,7 @@ STEP: Final = 64
 _LENGTH: Final = 8
 
 
-class CipherMissingError(Exception):
+class CipherMissingError(ConfigError):
     """The package `cryptography` is not installed: `pip install "weighbridge[ids]"`."""
 
 
@@ -54,6 +55,15 @@ class BlockName:
         """The authenticated data; the name of the format comes first, so that a block of another one does not open."""
         about = (self.table, self.tenant, self.bucket, self.month, self.kind, self.block)
         return framed("weighbridge padded block", *about)
+
+
+def check_cipher() -> None:
+    """See that blocks can be sealed and opened here.
+
+    Raises:
+        CipherMissingError: the package that does it is not installed.
+    """
+    _aes(bytes(32))
 
 
 def seal_block(key: bytes, name: BlockName, plaintext: bytes) -> bytes:

@@ -12,9 +12,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from weighbridge.pipeline.content import recompress as packing
 from weighbridge.pipeline.content.blocks import Shut, open_day
-from weighbridge.pipeline.content.metrics import SCHEMA, run_metrics
-from weighbridge.pipeline.content.recompress import recompress
+from weighbridge.pipeline.content.metrics import SCHEMA, run_metrics, summed
+from weighbridge.pipeline.content.recompress import PackingError, crowded, recompress
 from weighbridge.pipeline.lake import Lake, empty
 from weighbridge.schemas.block import BlockName, seal_block
 from weighbridge.schemas.keys import KeyFolder, KeyScope
@@ -131,6 +132,71 @@ def test_what_does_not_open_is_left_and_counted(lake: Lake, keys: KeyFolder) -> 
     assert shut.equals(rows.filter(pl.col("attempt_hi") > 2).sort("attempt_hi").select(shut.columns))
 
 
+def test_runs_of_one_block_that_are_bound_to_different_things_are_damage(lake: Lake, keys: KeyFolder) -> None:
+    """Nothing is opened for them: with another first run the block would be bound to another tenant."""
+    store(lake, keys, [(1, "prompt", [1, 2]), (2, "prompt", [3])])
+    rows = lake.scan("token_run").collect()
+    mixed = rows.with_columns(tenant=pl.when(pl.col("attempt_hi") == 2).then(pl.lit(OTHER)).otherwise("tenant"))
+    lake.replace("token_run", mixed, days=[DAY])
+    assert recompress(lake, keys, [DAY]).shut == {Shut.DAMAGED: 1}
+    nowhere = rows.with_columns(block_offset=pl.when(pl.col("attempt_hi") == 1).then("block_offset"))
+    lake.replace("token_run", nowhere, days=[DAY])
+    done = recompress(lake, keys, [DAY])
+    assert (done.shut, done.unsound, done.days) == ({Shut.DAMAGED: 1}, True, [])
+
+
+def test_a_block_that_would_not_give_back_its_ids_changes_nothing(
+    lake: Lake, keys: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(lake, keys, [(1, "prompt", [1, 2, 3])])
+    store(lake, keys, [(2, "prompt", [4])])
+    before = lake.version("token_run"), lake.digest("token_run")
+    monkeypatch.setattr(packing, "pack_ranks", lambda ids: pack_planes(ids[:-4]))
+    with pytest.raises(PackingError, match="does not give back its ids"):
+        recompress(lake, keys, [DAY])
+    assert (lake.version("token_run"), lake.digest("token_run")) == before
+
+
+def test_each_key_is_asked_for_once_a_day(lake: Lake, keys: KeyFolder) -> None:
+    """A key service is a process for each question."""
+    asked = []
+
+    class Counting:
+        def get(self, name: str) -> bytes:
+            asked.append(name)
+            return keys.get(name)
+
+    for number in range(1, 5):
+        store(lake, keys, [(number, "prompt", [number])])
+    store(lake, keys, [(5, "prompt", [5])], OTHER)
+    keys.destroy(f"{OTHER}.3.2026-01.ids.1")
+    assert recompress(lake, Counting(), [DAY]).ids == 4
+    assert sorted(asked) == [f"{TENANT}.3.2026-01.ids.1", f"{OTHER}.3.2026-01.ids.1"]
+
+
+def test_days_with_more_blocks_than_their_ids_need_are_known_unopened(
+    lake: Lake, keys: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert crowded(lake) == []
+    store(lake, keys, [(1, "prompt", [1])])
+    store(lake, keys, [(2, "prompt", [2])], OTHER)
+    assert crowded(lake) == [], "two tenants are two blocks"
+    later = date(2026, 1, 17)
+    for number in (3, 4):
+        store(lake, keys, [(number, "prompt", [number])], day=later)
+    assert crowded(lake) == [later]
+    recompress(lake, keys, [later])
+    assert crowded(lake) == []
+    monkeypatch.setattr(packing, "BLOCK_IDS", 5)
+    for number in range(5, 9):
+        store(lake, keys, [(number, "prompt", [number] * 4)], day=later)
+    assert crowded(lake) == [later], "18 ids in 5 blocks, and 4 blocks have room for them"
+    done = recompress(lake, keys, [later])
+    assert (done.ids, done.blocks_before, done.blocks_after) == (18, 5, 4)
+    assert crowded(lake) == []
+    assert len(held(lake, keys)) == 8
+
+
 def test_other_days_are_left_alone(lake: Lake, keys: KeyFolder) -> None:
     store(lake, keys, [(1, "prompt", [1])])
     store(lake, keys, [(2, "prompt", [2])], day=date(2026, 1, 16))
@@ -159,6 +225,25 @@ def test_metrics_by_hand(lake: Lake, keys: KeyFolder) -> None:
     ]
     recompress(lake, keys, [DAY])
     assert run_metrics(lake, keys).equals(found)
+
+
+def test_metrics_of_all_attempts_together(lake: Lake, keys: KeyFolder) -> None:
+    """One attempt has as many ids as the engine counted, one has not, of one nothing opens."""
+    for number, counted in ((1, 10), (2, 9), (3, 4)):
+        lake.append("attempt", pl.DataFrame(
+            [{"attempt_hi": number, "attempt_lo": -number, "day": DAY, "source": "agent-1", "tenant": TENANT,
+              "task": "chat", "route": "unassigned", "status": "succeeded", "output_computed": counted, "revision": 0}],
+            schema_overrides={"revision": pl.Int32},
+        ))  # fmt: skip
+    store(lake, keys, [(1, "output", [7] * 10), (2, "output", [1, 2, 3, 4, 5, 1, 2, 3, 4, 5])])
+    store(lake, keys, [(3, "output", [8] * 4)], OTHER)
+    keys.destroy(f"{OTHER}.3.2026-01.ids.1")
+    (row,) = summed(run_metrics(lake, keys)).to_dicts()
+    assert row == {
+        "source": "agent-1", "stream": "output", "streams": 3, "ids": 24, "opened": 20, "whole": 2, "distinct": 6,
+        "grams": 14, "repeated": 8, "met": 2, "unmet": 1,
+    }  # fmt: skip
+    assert summed(run_metrics(lake, keys, last=date(2025, 1, 1))).is_empty()
 
 
 def test_metrics_of_ids_that_do_not_open_are_unknown_and_not_zero(lake: Lake, keys: KeyFolder) -> None:

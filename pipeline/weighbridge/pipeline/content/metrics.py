@@ -12,10 +12,9 @@ from datetime import date
 import numpy as np
 import polars as pl
 
-from weighbridge.pipeline.content.blocks import TABLE, Ids, open_day
+from weighbridge.pipeline.content.blocks import TABLE, Ids, Reader, open_day
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.enumerations import RunStream
-from weighbridge.schemas.keys import KeyProvider
 
 GRAM = 4
 _KEY = ("source", "attempt_hi", "attempt_lo", "child", "stream")
@@ -36,7 +35,7 @@ SCHEMA: Mapping[str, pl.DataType] = {
 }
 
 
-def run_metrics(lake: Lake, keys: KeyProvider, *, first: date | None = None, last: date | None = None) -> pl.DataFrame:
+def run_metrics(lake: Lake, keys: Reader, *, first: date | None = None, last: date | None = None) -> pl.DataFrame:
     """Measure the token runs of some days.
 
     Args:
@@ -56,7 +55,32 @@ def run_metrics(lake: Lake, keys: KeyProvider, *, first: date | None = None, las
     return pl.concat([pl.DataFrame(schema=SCHEMA), *frames]).sort("day", *_KEY)
 
 
-def _of_day(lake: Lake, keys: KeyProvider, day: date) -> pl.DataFrame:
+def summed(found: pl.DataFrame) -> pl.DataFrame:
+    """The metrics of all attempts together, by source and stream.
+
+    Returns:
+        source, stream, streams (how many), ids, opened; of those of which all ids opened: whole (how many), distinct
+        (of each one, added), grams, repeated; met and unmet: as many ids as the engine counted, and not as many.
+    """
+    whole = pl.col("distinct").is_not_null()
+    return (
+        found.group_by("source", "stream")
+        .agg(
+            streams=pl.len().cast(pl.Int64),
+            ids=pl.col("ids").sum(),
+            opened=pl.col("opened").sum(),
+            whole=whole.sum().cast(pl.Int64),
+            distinct=pl.col("distinct").sum(),
+            grams=pl.col("grams").sum(),
+            repeated=pl.col("repeated").sum(),
+            met=pl.col("met").fill_null(value=False).sum().cast(pl.Int64),
+            unmet=(~pl.col("met")).fill_null(value=False).sum().cast(pl.Int64),
+        )
+        .sort("source", "stream")
+    )
+
+
+def _of_day(lake: Lake, keys: Reader, day: date) -> pl.DataFrame:
     streams: dict[tuple[object, ...], list[tuple[int, int, Ids | None]]] = {}
     rows = lake.scan(TABLE, first=day, last=day).collect()
     for block in open_day(rows, keys):
