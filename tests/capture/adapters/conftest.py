@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import string
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,12 @@ import pytest
 
 from weighbridge.capture import reader, seal
 from weighbridge.capture.keys import KeyFolder
+from weighbridge.capture.layout import ACCEPTED_STEPS
 from weighbridge.capture.recorder import Limits, Recorder
 
 WORDS = 64
 END, PAD = 2, 0
+PROMPT = [5, 6, 7, 5, 6, 7, 5, 6]
 
 
 def needs_models() -> tuple[Any, Any]:
@@ -53,9 +57,110 @@ def tiny(frameworks: tuple[Any, Any], kind: str = "Llama", words: int = WORDS, *
     return getattr(transformers, f"{kind}ForCausalLM")(config).eval()
 
 
+def tiny_t5(frameworks: tuple[Any, Any], **more: Any) -> Any:
+    """A random encoder and decoder; its end token is END."""
+    torch, transformers = frameworks
+    torch.manual_seed(1)
+    settings = {
+        "vocab_size": WORDS, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2,
+        "decoder_start_token_id": PAD, "eos_token_id": END, "pad_token_id": PAD,
+    }  # fmt: skip
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(**settings | more)).eval()
+
+
+def paged(transformers: Any, *, cache: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """Arguments of continuous batching: greedy, with a small cache of pages of eight tokens."""
+    wanted = {"do_sample": False, "eos_token_id": END, **settings}
+    room = {"num_blocks": 32, "max_batch_tokens": 64, "page_size": 8, **(cache or {})}
+    return {
+        "generation_config": transformers.GenerationConfig(**wanted),
+        "continuous_batching_config": transformers.ContinuousBatchingConfig(**room),
+    }
+
+
+def one(torch: Any) -> dict[str, Any]:
+    """One prompt of eight tokens."""
+    return {"input_ids": torch.tensor([PROMPT]), "attention_mask": torch.ones(1, 8, dtype=torch.long)}
+
+
+class Force:
+    """Makes `tokens[row][step]` all but certain."""
+
+    def __init__(self, start: int, tokens: list[list[int]]) -> None:
+        self.start = start
+        self.tokens = tokens
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        at = ids.shape[1] - self.start
+        for row, wanted in enumerate(self.tokens[: scores.shape[0]]):
+            if at < len(wanted):
+                scores[row, wanted[at]] = 1e9
+        return scores
+
+
+@contextmanager
+def forwards(model: Any) -> Iterator[list[int]]:
+    """The positions of every forward pass, counted by a hook of the test's own."""
+    seen: list[int] = []
+
+    def count(_: Any, args: Any, kwargs: Any) -> None:
+        ids = kwargs["input_ids"] if kwargs.get("input_ids") is not None else args[0]
+        seen.append(ids.shape[0] * ids.shape[1])
+
+    handle = model.register_forward_pre_hook(count, with_kwargs=True)
+    yield seen
+    handle.remove()
+
+
+def check(row: dict[str, Any]) -> None:
+    """The identities an attempt must fulfil wherever all its parts are known."""
+    for whole, parts in (
+        ("output_computed", ("accepted", "bonus", "undrafted")),
+        ("drafted", ("accepted", "rejected")),
+        ("output_computed", ("output_delivered", "withheld_end_token")),
+        ("input_computed", ("cached_local", "cached_external", "prefill_computed")),
+        ("forward", ("prefill_computed", "recomputed", "verify_width", "padding")),
+        ("bonus", ACCEPTED_STEPS),
+        ("total_us", ("prefill_us", "decode_us")),
+    ):
+        values = [row[part] for part in parts]
+        if row[whole] is not None and None not in values:
+            assert row[whole] == sum(values), whole
+
+
+def end_of(tokens: list[int]) -> tuple[int, int]:
+    """Tokens up to and including the first end token, and whether there is one: the slow way."""
+    for index, token in enumerate(tokens):
+        if token == END:
+            return index + 1, 1
+    return len(tokens), 0
+
+
 @pytest.fixture(scope="session")
 def llama() -> Any:
     return tiny(needs_models())
+
+
+@pytest.fixture
+def batch(frameworks: tuple[Any, Any]) -> dict[str, Any]:
+    """Three prompts of 8, 3 and 5 tokens, padded on the left."""
+    torch, _ = frameworks
+    rows = [PROMPT, [0] * 5 + [9, 8, 7], [0] * 3 + [4, 5, 6, 7, 8]]
+    ids = torch.tensor(rows)
+    return {"input_ids": ids, "attention_mask": (ids != PAD).long()}
+
+
+@pytest.fixture
+def letters(frameworks: tuple[Any, Any]) -> Any:
+    """A tokenizer of one letter or digit per token."""
+    _, transformers = frameworks
+    import tokenizers  # noqa: PLC0415 - comes with transformers
+
+    words = ["<pad>", "<s>", "</s>", *string.ascii_letters, *string.digits[:9]]
+    made = tokenizers.Tokenizer(tokenizers.models.BPE({word: number for number, word in enumerate(words)}, []))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
 
 
 @pytest.fixture

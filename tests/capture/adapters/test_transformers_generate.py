@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import string
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.capture.adapters.conftest import END, PAD, tiny
+from tests.capture.adapters.conftest import END, PAD, PROMPT, Force, check, end_of, forwards, one, tiny
 
 from weighbridge.capture import scope
 from weighbridge.capture.adapters import transformers as adapter
@@ -27,7 +25,6 @@ from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
 
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
-PROMPT = [5, 6, 7, 5, 6, 7, 5, 6]
 CASES: dict[str, dict[str, Any]] = {
     "greedy": {"do_sample": False},
     "sampled": {"do_sample": True, "top_k": 0},
@@ -39,63 +36,6 @@ CASES: dict[str, dict[str, Any]] = {
     "static": {"do_sample": False, "cache_implementation": "static"},
     "dictionary": {"do_sample": False, "return_dict_in_generate": True, "output_scores": True},
 }
-
-
-class Force:
-    """Makes `tokens[row][step]` all but certain."""
-
-    def __init__(self, start: int, tokens: list[list[int]]) -> None:
-        self.start = start
-        self.tokens = tokens
-
-    def __call__(self, ids: Any, scores: Any) -> Any:
-        at = ids.shape[1] - self.start
-        for row, wanted in enumerate(self.tokens[: scores.shape[0]]):
-            if at < len(wanted):
-                scores[row, wanted[at]] = 1e9
-        return scores
-
-
-@pytest.fixture
-def batch(frameworks: tuple[Any, Any]) -> dict[str, Any]:
-    """Three prompts of 8, 3 and 5 tokens, padded on the left."""
-    torch, _ = frameworks
-    rows = [PROMPT, [0] * 5 + [9, 8, 7], [0] * 3 + [4, 5, 6, 7, 8]]
-    ids = torch.tensor(rows)
-    return {"input_ids": ids, "attention_mask": (ids != PAD).long()}
-
-
-def one(torch: Any) -> dict[str, Any]:
-    """One prompt of eight tokens."""
-    return {"input_ids": torch.tensor([PROMPT]), "attention_mask": torch.ones(1, 8, dtype=torch.long)}
-
-
-@contextmanager
-def forwards(model: Any) -> Iterator[list[int]]:
-    """The positions of every forward pass, counted by a hook of the test's own."""
-    seen: list[int] = []
-
-    def count(_: Any, args: Any, kwargs: Any) -> None:
-        ids = kwargs["input_ids"] if kwargs.get("input_ids") is not None else args[0]
-        seen.append(ids.shape[0] * ids.shape[1])
-
-    handle = model.register_forward_pre_hook(count, with_kwargs=True)
-    yield seen
-    handle.remove()
-
-
-def check(row: dict[str, Any]) -> None:
-    """The identities an attempt must fulfil wherever all its parts are known."""
-    for whole, parts in (
-        ("output_computed", ("accepted", "bonus", "undrafted")),
-        ("drafted", ("accepted", "rejected")),
-        ("output_computed", ("output_delivered", "withheld_end_token")),
-        ("input_computed", ("cached_local", "cached_external", "prefill_computed")),
-        ("forward", ("prefill_computed", "recomputed", "verify_width", "padding")),
-    ):
-        values = [row[part] for part in parts]
-        if row[whole] is not None and None not in values:
-            assert row[whole] == sum(values), whole
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -128,19 +68,7 @@ def test_the_output_is_the_same_and_each_token_is_counted(
         assert row["forward"] == sum(seen)
     assert row["framework"] == "transformers"
     assert row["total_us"] > 0
-    if case.startswith("lookup"):
-        assert row["drafted"] > 0
-        assert 0 < row["first_token_us"] <= row["total_us"]
-    else:
-        assert (row["drafted"], row["first_token_us"]) == (0, None)
-
-
-def end_of(tokens: list[int]) -> tuple[int, int]:
-    """Tokens up to and including the first end token, and whether there is one: the slow way."""
-    for index, token in enumerate(tokens):
-        if token == END:
-            return index + 1, 1
-    return len(tokens), 0
+    assert (row["drafted"] > 0) == case.startswith("lookup")
 
 
 def test_a_padded_batch_is_an_attempt_for_each_prompt(
@@ -210,19 +138,6 @@ def test_choices_and_beams_are_children(
     # The prompt is computed three times; twice of that again.
     assert (first["input_computed"], first["prefill_computed"], first["output_computed"]) == (8, 8, 10)
     assert (first["n"], first["recomputed"], first["finish_reason"]) == (3, 16, "other")
-
-
-@pytest.fixture
-def letters(frameworks: tuple[Any, Any]) -> Any:
-    """A tokenizer of one letter or digit per token."""
-    _, transformers = frameworks
-    import tokenizers  # noqa: PLC0415 - comes with transformers
-
-    words = ["<pad>", "<s>", "</s>", *string.ascii_letters, *string.digits[:9]]
-    made = tokenizers.Tokenizer(tokenizers.models.BPE({word: number for number, word in enumerate(words)}, []))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
 
 
 @pytest.mark.parametrize("pad", [PAD, END])

@@ -6,12 +6,12 @@ Only methods of tensors are used, so nothing is imported. A number that is not c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
+from weighbridge.capture.adapters._counts import UNKNOWN
+from weighbridge.capture.adapters._speculation import Drafts
 from weighbridge.schemas.enumerations import FinishReason
-
-UNKNOWN: Final = -1
 
 
 @dataclass(slots=True)
@@ -46,25 +46,6 @@ class Row:
     computed: int
     end_token: bool
     finish: FinishReason
-
-
-@dataclass(slots=True)
-class Drafts:
-    """What speculation proposed in each verify step, in order.
-
-    Attributes:
-        starts: length of the sequence before the step.
-        drafted, accepted: per step.
-        ids: the proposed ids by reference, kept only where they are wanted.
-        first_ns: when the first step was verified.
-    """
-
-    keep: bool
-    starts: list[int] = field(default_factory=list)
-    drafted: list[int] = field(default_factory=list)
-    accepted: list[int] = field(default_factory=list)
-    ids: list[Any] = field(default_factory=list)
-    first_ns: int = 0
 
 
 def rows(sequences: Any, start: int, asked: Asked) -> list[Row]:

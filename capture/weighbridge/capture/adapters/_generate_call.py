@@ -1,0 +1,92 @@
+"""A call of `generate()` or `generate_batch()` under way, and the keys its attempts are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weighbridge.capture.adapters._speculation import Drafts
+from weighbridge.capture.binding import Attempt, Binding
+from weighbridge.capture.wire.carried import answering
+from weighbridge.schemas.identity import AttemptKey
+
+_KEPT: Final = 256
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of `generate()` under way.
+
+    Attributes:
+        attempt: that of its first prompt.
+        keys: what the attempts of its prompts are known by already, None where they get a key of their own.
+        fresh: it starts without keys and values of earlier calls.
+        config, start: the generation configuration as it was prepared, and the columns that were there before the
+            first token; None where the framework was not seen preparing them.
+        prepared: how often they were prepared; a model that generates in several passes does it for each.
+        first_ns: when the first token could be read, 0 where that was not seen.
+        ignored: it runs inside another call, as that of an assistant does.
+        batched: it became a call of `generate_batch()`, whose attempts are its own.
+    """
+
+    attempt: Attempt
+    began_ns: int
+    drafts: Drafts
+    fresh: bool
+    keys: Sequence[AttemptKey | None] = ()
+    config: Any = None
+    start: int | None = None
+    prepared: int = 0
+    first_ns: int = 0
+    ignored: bool = False
+    batched: bool = False
+
+
+current: ContextVar[Call | None] = ContextVar("weighbridge_generate", default=None)
+_keys: ContextVar[Sequence[AttemptKey]] = ContextVar("weighbridge_generate_keys", default=())
+
+
+@contextmanager
+def attempt_keys(*keys: AttemptKey) -> Iterator[None]:
+    """Give the next call's attempts these keys, in the order of its prompts: those a caller already knows them by."""
+    token = _keys.set(keys)
+    try:
+        yield
+    finally:
+        _keys.reset(token)
+
+
+class Keys:
+    """The keys that were given to attempts of one model. Each is used once: a second call for the same answer is an
+    attempt of its own, not a revision of the first."""
+
+    def __init__(self) -> None:
+        self._taken: set[AttemptKey] = set()
+
+    def take(self, prompts: int) -> list[AttemptKey | None]:
+        """The keys the caller named, else, for a single prompt, that of the answer a server's middleware watches."""
+        given = _keys.get()
+        if not given and prompts == 1 and (around := answering.get()) is not None:
+            given = (around.key,)
+        return [self._once(key) for key in given[:prompts]]
+
+    def _once(self, key: AttemptKey) -> AttemptKey | None:
+        if key in self._taken:
+            return None
+        if len(self._taken) >= _KEPT:
+            self._taken.clear()
+        self._taken.add(key)
+        return key
+
+
+def attempts(binding: Binding, call: Call, count: int) -> list[Attempt]:
+    """One attempt per prompt; all arrived when the call began."""
+    out = [call.attempt]
+    for index in range(1, count):
+        attempt = binding.begin(key=call.keys[index] if index < len(call.keys) else None)
+        attempt.arrived_us = call.attempt.arrived_us
+        out.append(attempt)
+    return out

@@ -1,0 +1,161 @@
+"""A call of `generate()` that is over, read into records: one attempt per prompt, a child per further sequence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weighbridge.capture.adapters._counts import UNKNOWN, stated
+from weighbridge.capture.adapters._generate_arguments import Arguments, prompts
+from weighbridge.capture.adapters._generate_call import Call, attempts
+from weighbridge.capture.adapters._generation import Asked, Row, Work, rows, work
+from weighbridge.capture.adapters._speculation import drafting
+from weighbridge.capture.adapters._token_runs import offer
+from weighbridge.capture.binding import Attempt, Binding
+from weighbridge.capture.context import Parameters
+from weighbridge.capture.layout import outcome_word
+from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was found in a result: its columns that were not generated, its rows, and how they were asked for."""
+
+    sequences: Any
+    start: int
+    asked: Asked
+    rows: list[Row]
+
+    @property
+    def steps(self) -> int:
+        """Columns that were generated."""
+        return int(self.sequences.shape[1]) - self.start
+
+
+class Reading:
+    """One finished call.
+
+    Args:
+        arguments: what it was given.
+        plain: its `generate()` is the framework's own.
+        number: gives parameters their number in the recorder's dictionary.
+    """
+
+    def __init__(
+        self, binding: Binding, arguments: Arguments, *, plain: bool, number: Callable[[Parameters], int]
+    ) -> None:
+        self._binding = binding
+        self._arguments = arguments
+        self._call = arguments.call
+        self._plain = plain
+        self._number = number
+        # Where one pass was seen, prepared by the framework itself.
+        self._seen = self._call.prepared == 1 and not arguments.custom
+        self._times = times(self._call) if self._seen else {"total_us": times(self._call)["total_us"]}
+
+    def finish(self, result: Any) -> None:
+        """Write the attempts of the call."""
+        found = self._read(getattr(result, "sequences", result))
+        count = self._arguments.prompts
+        if count is None:
+            count = 1 if found is None else max(1, len(found.rows) // self._arguments.choices)
+        parameters = self._number(self._arguments.parameters(None if found is None else found.start))
+        lengths = self._arguments.lengths(count)
+        for index, attempt in enumerate(attempts(self._binding, self._call, count)):
+            attempt.parameters = parameters
+            if found is None:
+                self._write_unread(attempt, lengths[index])
+            else:
+                each = len(found.rows) // count
+                self._write(attempt, index, lengths[index], found, range(index * each, (index + 1) * each))
+
+    def _read(self, sequences: Any) -> _Read | None:
+        """None where the result does not show beyond doubt what was generated."""
+        start = self._arguments.start(sequences, plain=self._plain)
+        if start is None:
+            return None
+        asked = self._arguments.asked(start)
+        return _Read(sequences, start, asked, rows(sequences, start, asked))
+
+    def _write_unread(self, attempt: Attempt, prompt: int) -> None:
+        known = {"input_computed": prompt} | self._times
+        attempt.finish(outcome_word(AttemptStatus.SUCCEEDED), stated(known))
+
+    def _write(self, attempt: Attempt, index: int, prompt: int, found: _Read, mine: range) -> None:
+        own = [found.rows[at] for at in mine]
+        if len(own) > 1:
+            kind = ChildKind.BEAM if self._arguments.beams > 1 else ChildKind.CHOICE
+            for child, row in enumerate(own, 1):
+                word = outcome_word(AttemptStatus.SUCCEEDED, row.finish)
+                known = {"input_computed": prompt} | _outputs([row])
+                attempt.binding.recorder.finish_child(attempt, child, kind, word, stated(known))
+        expected = UNKNOWN
+        if attempt.level >= 2:
+            drafts = self._call.drafts
+            outputs = [
+                (child if len(own) > 1 else 0, found.sequences[at, found.start : found.start + found.rows[at].computed])
+                for child, at in enumerate(mine, 1)
+                if found.rows[at].computed > 0
+            ]
+            ids = self._arguments.prompt(index, prompt)
+            expected = offer(attempt, ids, outputs, zip(drafts.starts, drafts.ids, strict=False))
+        finishes = {row.finish for row in own}
+        finish = finishes.pop() if len(finishes) == 1 else FinishReason.OTHER
+        known = self._known(prompt, own, self._work(prompt, own, found))
+        attempt.finish(outcome_word(AttemptStatus.SUCCEEDED, finish), stated(known), None, expected)
+
+    def _work(self, prompt: int, own: list[Row], found: _Read) -> Work:
+        if self._arguments.both_ways:
+            return Work(prefill=prompt)
+        width = self._arguments.width()
+        computed = [row.computed for row in own]
+        return work(prompt, prompt if width is None else width, found.steps, computed, found.asked, self._call.drafts)
+
+    def _known(self, prompt: int, own: list[Row], done: Work) -> dict[str, int]:
+        counts = {
+            "input_computed": prompt,
+            "recomputed": done.recomputed,
+            "verify_width": done.verify_width,
+            "padding": done.padding,
+            "forward": done.forward,
+        }
+        if self._call.fresh:
+            counts |= {"cached_local": 0, "cached_external": 0, "prefill_computed": prompt}
+        outputs = _outputs(own)
+        if self._seen:
+            counts |= drafting(self._call.drafts, outputs.get("output_computed", UNKNOWN))
+        return counts | outputs | self._times
+
+
+def _outputs(own: Sequence[Row]) -> dict[str, int]:
+    """The output counts of some rows; nothing where a row's length is not known."""
+    if any(row.computed < 0 for row in own):
+        return {}
+    output, ends = sum(row.computed for row in own), sum(row.end_token for row in own)
+    return {"output_computed": output, "output_delivered": output - ends, "withheld_end_token": ends}
+
+
+def times(call: Call) -> dict[str, int]:
+    """Microseconds of a call that is over: prefill, which ends with the first token, and decoding make up its total."""
+    total = (time.perf_counter_ns() - call.began_ns) // 1000
+    if not call.first_ns:
+        return {"total_us": total}
+    first = (call.first_ns - call.began_ns) // 1000
+    return {"prefill_us": first, "first_token_us": first, "decode_us": total - first, "total_us": total}
+
+
+def fail(binding: Binding, call: Call, error: BaseException, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """An exception ended every prompt of a call; how far the engine had come is known of verify steps only."""
+    aborted = not isinstance(error, Exception)
+    word = outcome_word(
+        AttemptStatus.ABORTED if aborted else AttemptStatus.FAILED,
+        FinishReason.ABORT if aborted else FinishReason.ERROR,
+    )
+    known = times(call)
+    steps = call.drafts.accepted
+    if steps:
+        known |= drafting(call.drafts, sum(steps) + len(steps))
+    for attempt in attempts(binding, call, prompts(args, kwargs) or 1):
+        attempt.finish(word, stated(known))
