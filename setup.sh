@@ -76,16 +76,16 @@ job="${1:-}"
 case "$job" in
 demo)
     # The part that serves real attempts needs a model framework; without it nothing of that size is installed.
-    case " $* " in *" --no-live "*) install pipeline,report ;; *) install pipeline,report,ids,models ;; esac
+    case " $* " in *" --no-live "*) install pipeline,report ;; *) install pipeline,report,ids,models,serving ;; esac
     exec "$VENV/bin/weighbridge" demo "$@"
     ;;
 test)
-    install pipeline,report,ids,models,peers,dev
+    install pipeline,report,ids,models,serving,peers,dev
     find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
     exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" "$@"
     ;;
 install)
-    install "${1:-pipeline,report,ids,models,peers,dev}"
+    install "${1:-pipeline,report,ids,models,serving,peers,dev}"
     ;;
 *)
     sed -n '2,9s/^# \{0,1\}//p' "$0" >&2

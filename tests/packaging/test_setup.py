@@ -73,7 +73,7 @@ def test_the_demonstration_is_installed_and_run_with_the_options_that_were_given
     done = setup(told, "demo", "--out", "there")
     assert done.returncode == 0, done.stderr
     assert told.read_text().splitlines() == [
-        "-m pip install --quiet -c constraints.txt -e .[pipeline,report,ids,models]",
+        "-m pip install --quiet -c constraints.txt -e .[pipeline,report,ids,models,serving]",
         "weighbridge demo --out there",
     ]
 
