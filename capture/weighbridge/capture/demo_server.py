@@ -1,11 +1,11 @@
-"""A small chat server around `generate()` of a tiny random model, watched from both ends. For demonstrations.
+"""A small chat server around `generate()` of the tiny model, watched from both ends. For demonstrations.
 
-    python -m weighbridge.capture.demo_server SPOOL KEY_FILE        prints the port it listens on; SIGTERM ends it
+    python -m weighbridge.capture.demo_server SPOOL KEY_FILE      prints a JSON line: its port; SIGTERM ends it
 
-It speaks OpenAI chat completions on loopback: plain and streamed answers, stop strings, usage in streams on request,
-and small batches. What it serves is no language: the weights are random, fixed by a seed. As servers do, it reports
-the tokens that are left after a stop string was cut off, says nothing to a client that has gone, and in a batch
-reports, as naive ones do, the width of the padded tensor.
+It speaks OpenAI chat completions on loopback and does what `transformers serve` does not: it cuts stop strings off,
+sends usage in a stream only on request, gives several choices, answers calls together in a padded batch, and refuses
+or fails a call once. As servers do, it reports the tokens that are left after a stop string was cut off, says nothing
+to a client that has gone, and in a batch reports, as naive ones do, the width of the padded tensor.
 """
 
 from __future__ import annotations
@@ -19,60 +19,25 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from weighbridge.capture.adapters import transformers as engine
 from weighbridge.capture.adapters.asgi import CaptureMiddleware
 from weighbridge.capture.context import Context
+from weighbridge.capture.demo_model import MODEL, SEED, tiny_model, tiny_tokenizer
 from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.wire.carried import Answering, answering
 from weighbridge.schemas.identity import new_attempt_id
-
-MODEL: Final = "tiny-random-llama"
-SEED: Final = 7
-_WORDS: Final = (
-    "the scale weighs what was really served and compares it with the note that came along; a lorry drives on, "
-    "a lorry drives off, and the difference is what was delivered. tokens are counted once, never guessed. "
-)
-_TEMPLATE: Final = (
-    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
-_SPECIAL: Final = ("<|end|>", "<|pad|>", "<|user|>", "<|system|>", "<|assistant|>")
-
-
-def tiny_model() -> tuple[Any, Any]:
-    """A Llama with random weights and a byte-level tokenizer made on the spot; nothing is fetched."""
-    import torch  # noqa: PLC0415 - frameworks are imported where they are used
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415 - as above
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: PLC0415 - as above
-
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=list(_SPECIAL), initial_alphabet=alphabet, show_progress=False
-    )
-    raw.train_from_iterator([_WORDS] * 4, trainer)
-    named = {"eos_token": "<|end|>", "pad_token": "<|pad|>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, padding_side="left", **named)
-    tokenizer.chat_template = _TEMPLATE
-    torch.manual_seed(SEED)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=2048, eos_token_id=0, pad_token_id=1, bos_token_id=None,
-    )  # fmt: skip
-    return LlamaForCausalLM(config).eval(), tokenizer
 
 
 class Engine:
     """The model behind the server. One call at a time."""
 
     def __init__(self) -> None:
-        self.model, self.tokenizer = tiny_model()
+        self.tokenizer = tiny_tokenizer()
+        self.model = tiny_model(self.tokenizer)
         self._lock = threading.Lock()
 
     def prompts(self, chats: list[list[dict[str, str]]]) -> Any:
@@ -82,20 +47,32 @@ class Engine:
 
     def generate(self, given: Any, states: list[Answering], most: int, **more: Any) -> Any:
         """The ids of the answers, without the prompts. The same prompt is always answered alike."""
-        import torch  # noqa: PLC0415 - as above
+        import torch  # noqa: PLC0415 - frameworks are imported where they are used
 
         keys = [state.key for state in states]
         with self._lock, torch.inference_mode(), engine.attempt_keys(*keys):
             torch.manual_seed(SEED)
             out = self.model.generate(
                 input_ids=given["input_ids"], attention_mask=given["attention_mask"], max_new_tokens=most,
-                min_new_tokens=most, do_sample=True, temperature=1.0, top_k=0, **more,
+                min_new_tokens=most, **more,
             )  # fmt: skip
         return out[:, given["input_ids"].shape[1] :]
 
     def text(self, ids: Any) -> str:
         """The text of some ids, special tokens left out."""
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+
+    def pieces(self, ids: list[int]) -> Iterator[str]:
+        """The text token by token: what each one adds, and nothing while a character is still incomplete.
+
+        `ids` grows between two pieces. No token is decoded alone: one byte of a character has no text.
+        """
+        shown = 0
+        while True:
+            text = self.text(ids)
+            piece = "" if text.endswith("\ufffd") else text[shown:]
+            shown += len(piece)
+            yield piece
 
     def before(self, ids: list[int], stop: str) -> int:
         """How many of the ids stand whole before the stop string; all of them where it does not occur."""
@@ -148,33 +125,47 @@ class Chat:
     def __init__(self, core: Engine) -> None:
         self.core = core
         self._batch: Batch | None = None
+        self._refused: set[str] = set()
 
     async def answer(self, request: Any) -> Any:
-        """Answer one call of `/v1/chat/completions`."""
+        """Answer one call of `/v1/chat/completions`.
+
+        `metadata` may ask for `batch`: so many calls are answered together; and for `refuse`: an HTTP status with
+        which the call is refused the first time its `ticket` is seen.
+        """
         from starlette.responses import JSONResponse, StreamingResponse  # noqa: PLC0415 - as above
 
         asked = await request.json()
         state = answering.get() or Answering(new_attempt_id())
+        metadata = asked.get("metadata") or {}
+        ticket = metadata.get("ticket")
+        if ticket is not None and ticket not in self._refused:
+            self._refused.add(ticket)
+            return JSONResponse({"error": {"type": "try_again"}}, status_code=int(metadata["refuse"]))
         most = int(asked.get("max_tokens", 24))
         if asked.get("stream"):
             usage = bool((asked.get("stream_options") or {}).get("include_usage"))
             return StreamingResponse(
                 self._stream(asked["messages"], state, most, usage), media_type="text/event-stream"
             )
-        size = int((asked.get("metadata") or {}).get("batch", 1))
+        size = int(metadata.get("batch", 1))
         if size > 1:
             return JSONResponse(await self._together(asked["messages"], state, most, size))
         return JSONResponse(await asyncio.to_thread(self._alone, asked, state, most))
 
     def _alone(self, asked: dict[str, Any], state: Answering, most: int) -> dict[str, Any]:
         given = self.core.prompts([asked["messages"]])
-        ids = self.core.generate(given, [state], most)[0].tolist()
+        choices = self.core.generate(given, [state], most, num_return_sequences=int(asked.get("n") or 1)).tolist()
         stop = asked.get("stop") or ""
-        kept = self.core.before(ids, stop) if stop else len(ids)
-        state.output_delivered, state.withheld_stop_trimmed = kept, len(ids) - kept
-        text = self.core.text(ids)
-        shown = text[: text.find(stop)] if stop and stop in text else text
-        return _body(state, shown, given["input_ids"].shape[1], kept, "stop" if kept < len(ids) else "length")
+        kept = [self.core.before(ids, stop) if stop else len(ids) for ids in choices]
+        state.output_delivered = sum(kept)
+        state.withheld_stop_trimmed = sum(map(len, choices)) - sum(kept)
+        shown = []
+        for ids, whole in zip(choices, kept, strict=True):
+            text = self.core.text(ids)
+            cut = whole < len(ids)
+            shown.append((text[: text.find(stop)] if cut else text, "stop" if cut else "length"))
+        return _body(state, shown, given["input_ids"].shape[1], sum(kept))
 
     async def _together(self, messages: Any, state: Answering, most: int, size: int) -> dict[str, Any]:
         batch = self._batch = self._batch or Batch(size)
@@ -189,11 +180,13 @@ class Chat:
         out, width = await batch.ready
         ids = out[at].tolist()
         state.output_delivered = len(ids)
-        return _body(state, self.core.text(ids), width, len(ids), "length")
+        return _body(state, [(self.core.text(ids), "length")], width, len(ids))
 
     async def _stream(self, messages: Any, state: Answering, most: int, usage: bool) -> AsyncIterator[str]:
         given = self.core.prompts([messages])
-        streamer, sent, made = Streamer(), 0, [0]
+        streamer, made = Streamer(), [0]
+        ids: list[int] = []
+        pieces, sent = self.core.pieces(ids), 0
 
         def run() -> None:
             made[0] = self.core.generate(given, [state], most, streamer=streamer, stopping_criteria=[streamer]).shape[1]
@@ -202,11 +195,13 @@ class Chat:
         thread.start()
         try:
             while (token := await asyncio.to_thread(streamer.tokens.get)) is not None:
-                yield _event(state, {"delta": {"content": self.core.text([token])}, "finish_reason": None})
-                sent += 1
+                ids.append(token)
+                if piece := next(pieces):
+                    yield _event(state, {"delta": {"content": piece}, "finish_reason": None})
+                    sent = len(ids)
             yield _event(state, {"delta": {}, "finish_reason": "length"})
             if usage:
-                yield _chunk(state, [], _usage(given["input_ids"].shape[1], sent))
+                yield _chunk(state, [], _usage(given["input_ids"].shape[1], len(ids)))
             yield "data: [DONE]\n\n"
         finally:
             streamer.gone = True
@@ -218,14 +213,17 @@ def _usage(prompt: int, answer: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
-def _body(state: Answering, text: str, prompt: int, answer: int, finish: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text}
+def _body(state: Answering, shown: list[tuple[str, str]], prompt: int, answer: int) -> dict[str, Any]:
+    """An answer with its choices, each a text and why it ended."""
     return {
         "id": f"chatcmpl-{state.key.to_hex()}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": MODEL,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "choices": [
+            {"index": index, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+            for index, (text, finish) in enumerate(shown)
+        ],
         "usage": _usage(prompt, answer),
     }
 
@@ -249,7 +247,7 @@ def _chunk(state: Answering, choices: list[dict[str, Any]], usage: dict[str, int
 
 def main(spool: Path, key: bytes) -> None:
     """Serve on a free port of loopback until SIGTERM."""
-    import uvicorn  # noqa: PLC0415 - as above
+    import uvicorn  # noqa: PLC0415 - frameworks are imported where they are used
     from starlette.applications import Starlette  # noqa: PLC0415 - as above
     from starlette.routing import Route  # noqa: PLC0415 - as above
 
@@ -265,7 +263,7 @@ def main(spool: Path, key: bytes) -> None:
         watched = CaptureMiddleware(
             app, outer, context=Context(provider="openai", framework="transformers"), usage=False
         )
-        sys.stdout.write(f"{listener.getsockname()[1]}\n")
+        sys.stdout.write(json.dumps({"port": listener.getsockname()[1]}) + "\n")
         sys.stdout.flush()
         uvicorn.Server(uvicorn.Config(watched, log_level="error", lifespan="off")).run(sockets=[listener])
 

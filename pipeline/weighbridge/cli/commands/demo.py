@@ -70,6 +70,7 @@ def demo(
                 "missing": [item.code for item in result.missing],
                 "unexpected": [item.code for item in result.unexpected],
                 "live": None if lived is None else [asdict(row) for row in lived.weighed],
+                "transformers_serve": None if lived is None else {"version": lived.serve, "left_out": lived.left_out},
             }
         )
         return CLEAN if good else FINDINGS
@@ -83,27 +84,43 @@ def _wanted(live: bool | None, lacking: list[str]) -> bool:
 
 
 def _write_live(lived: LiveResult | None, lacking: list[str]) -> None:
-    """The attempts that were really served, per kind of call."""
-    from weighbridge.pipeline.run.live import as_frame
+    """The attempts that were really served, per server and kind of call."""
+    from weighbridge.pipeline.run.live import NOT_SERVED, OWN, SERVE
 
     if lived is None:
         why = f"{', '.join(lacking)} not installed" if lacking else "not asked for"
         write_line(f"\nLIVE: left out, {why}.")
         return
     write_line(
-        f"\nLIVE: {len(lived.weighed) // 2} real chat attempts in {lived.seconds:.0f} s on a tiny random model, behind "
-        "a small loopback server of the\nproduct's own (`transformers serve` leaves stop strings in the text and does "
-        "not pass on the id of an attempt).\nComputed at the engine, reported at the client:\n"
+        f"\nLIVE: {len(lived.weighed) // 2} real chat attempts in {lived.seconds:.0f} s on a tiny random model, on "
+        "loopback. Computed at the engine, reported to\nthe client, recounted there from the text that arrived."
     )
-    frame = as_frame(lived.weighed)
-    write_table(frame.columns, [list(row) for row in frame.iter_rows()])
+    if lived.serve is not None:
+        write_line(f"\nServed by `{SERVE}` {lived.serve}:\n")
+        _write_served(lived, SERVE)
+        write_line(f"\nServed by the product's own small server around generate(), for what `{SERVE}` does not do:")
+        for kind, why in NOT_SERVED.items():
+            write_line(f"  {kind}: {why}")
+        write_line()
+    else:
+        write_line(f"\nServed by the product's own small server around generate(); `{SERVE}` took no part:")
+        write_line(f"{lived.left_out}.\n")
+    _write_served(lived, OWN)
     write_line(
-        "\nEvery difference is explained by its cause, to the token."
+        "\nEvery difference is explained by its cause, to the token; every recount is what was computed, without what "
+        "was withheld."
         if not lived.unexplained
         else f"\nNOT AS EXPECTED: {len(lived.unexplained)} rows, see {lived.home.root}"
     )
     for month, files in lived.reports.items():
         write_line(f"report {month}: {files.html}")
+
+
+def _write_served(lived: LiveResult, server: str) -> None:
+    from weighbridge.pipeline.run.live import as_frame
+
+    frame = as_frame([row for row in lived.weighed if row.server == server]).drop("server")
+    write_table(frame.columns, [list(row) for row in frame.iter_rows()])
 
 
 def _write(result: DemoResult) -> None:
