@@ -59,9 +59,32 @@ def test_the_environment_writes_lists_and_numbers_as_text(tmp_path: Path) -> Non
     assert (found.prices, found.free_disk_mib) == ((Path("/a.toml"), Path("/b.toml")), 5)
 
 
+def test_a_place_or_program_that_was_left_empty_is_none(tmp_path: Path) -> None:
+    found = load(config(tmp_path, ""), env={"WEIGHBRIDGE_CONTENT_KEYS": ""})
+    assert (found.acks, found.content_keys, found.content_key_command, found.content_key_variable) == (
+        None,
+        None,
+        (),
+        "",
+    )
+
+
+def test_keys_of_token_ids_and_acknowledgements_are_named(tmp_path: Path) -> None:
+    text = 'acks = "acks"\ncontent_key_command = ["/usr/bin/keys", "--of", "a b"]\nids_grace_days = 0\n'
+    found = load(config(tmp_path, text), env={"WEIGHBRIDGE_CONTENT_KEYS": "/keys", "WEIGHBRIDGE_ROOT_KEY": "secret"})
+    assert (found.acks, found.content_keys, found.ids_grace_days) == (tmp_path / "acks", Path("/keys"), 0)
+    assert found.content_key_command == ("/usr/bin/keys", "--of", "a b")
+    quoted = load(config(tmp_path, ""), env={"WEIGHBRIDGE_CONTENT_KEY_COMMAND": "/usr/bin/keys --of 'a b'"})
+    assert quoted.content_key_command == found.content_key_command
+
+
 @pytest.mark.parametrize(
     ("text", "env", "message"),
     [
+        ("", {"WEIGHBRIDGE_CONTENT_KEY_COMMAND": "keys 'a"}, "allowed is a program and its arguments"),
+        ("content_key_command = ['']", {}, "allowed is a program and its arguments"),
+        ("content_key_command = 'keys'", {}, "content_key_command is text; a list of texts is expected"),
+        ("content_key_variable = 'ROOT KEY'", {}, "allowed is the name of an environment variable"),
         ("laek = 1", {}, "unknown setting 'laek'; did you mean lake?"),
         ("[lake]\nroot = 1", {}, "lake is a table; text is expected"),
         ("", {"WEIGHBRIDGE_LOGLEVEL": "info"}, "did you mean WEIGHBRIDGE_LOG_LEVEL?"),

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from weighbridge.cli.output import write_table
+from weighbridge.cli.output import counted, write_line, write_table
 
 if TYPE_CHECKING:
+    from weighbridge.pipeline.content.recompress import Recompressed
     from weighbridge.pipeline.ingest.ingest import IngestResult
 
 ID_DIGITS = 8  # of an id; every verb that takes an id takes its beginning
@@ -65,6 +66,12 @@ def write_account(result: IngestResult) -> None:
     if len(rows) > 1:
         rows.append(["all", "", *(sum(getattr(file, name) for file in result.files) for name in _ACCOUNT), ""])
     write_table(names, rows)
+    if result.unacknowledged:
+        silent = counted(len(result.unacknowledged), "segment")
+        write_line(
+            f"\n{silent} could not be acknowledged and stay in their spool; name a folder this user can write to "
+            "(acks in the settings, or --acks DIR), then ingest them again"
+        )
 
 
 def account_of(result: IngestResult) -> dict[str, object]:
@@ -82,4 +89,38 @@ def account_of(result: IngestResult) -> dict[str, object]:
         ],
         "days": list(result.days),
         "readings": result.readings,
+        "unacknowledged": list(result.unacknowledged),
+    }
+
+
+NOT_PACKED = "left as they came; no keys are named in the settings (content_keys, content_key_command)"
+_SHUT = {
+    "no_key": "whose key was destroyed or cannot be had",
+    "no_ciphertext": "without their ciphertext",
+    "damaged": "that do not open under their own key",
+}
+
+
+def write_packed(done: Recompressed | None) -> None:
+    """What packing token ids did, on a line; one more for blocks that did not open."""
+    write_line(f"token ids: {NOT_PACKED if done is None else _packed(done)}")
+    for reason, blocks in sorted(done.shut.items() if done else ()):
+        write_line(f"token ids: {counted(blocks, 'block')} {_SHUT[reason]}; left as they are")
+
+
+def _packed(done: Recompressed) -> str:
+    if not done.days:
+        return "nothing to pack"
+    before, after = (f"{size / done.ids:.3f}" if done.ids else "0" for size in (done.bytes_before, done.bytes_after))
+    return (
+        f"{done.ids:,} ids on {counted(len(done.days), 'day')}, {counted(done.blocks_before, 'block')} made "
+        f"{done.blocks_after:,}, {before} bytes an id made {after}"
+    )
+
+
+def packed_of(done: Recompressed) -> dict[str, object]:
+    """What packing token ids did, for JSON."""
+    names = ("ids", "blocks_before", "blocks_after", "bytes_before", "bytes_after", "days")
+    return {name: getattr(done, name) for name in names} | {
+        "shut": {str(reason): blocks for reason, blocks in sorted(done.shut.items())}
     }

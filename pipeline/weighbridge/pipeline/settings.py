@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 import tomllib
 import zoneinfo
 from collections.abc import Callable, Mapping
@@ -25,7 +26,10 @@ CONFIG_ENV = "WEIGHBRIDGE_CONFIG"
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # Names of the environment that start like ours and are no knobs: where the file is, what tests and the agent use.
 _RESERVED = frozenset(
-    {CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER", "WEIGHBRIDGE_MODELS", "WEIGHBRIDGE_CAPTURE_RAISE"}
+    {
+        *(CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER", "WEIGHBRIDGE_MODELS", "WEIGHBRIDGE_CAPTURE_RAISE"),
+        "WEIGHBRIDGE_ROOT_KEY",  # the root key of token ids, where that is how they are kept
+    }
 )
 
 
@@ -59,6 +63,27 @@ def _paths(value: str | list[object], folder: Path) -> tuple[Path, ...]:
     return tuple(_path(str(item), folder) for item in items if item)
 
 
+def _maybe_path(value: str, folder: Path) -> Path | None:
+    return _path(value, folder) if value else None
+
+
+def _words(value: str | list[object], _: Path) -> tuple[str, ...]:
+    allowed = "a program and its arguments, in the environment quoted as for a shell"
+    try:
+        items = shlex.split(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError(allowed) from None
+    if not all(isinstance(item, str) and item for item in items):
+        raise ValueError(allowed)
+    return tuple(map(str, items))
+
+
+def _variable(value: str, _: Path) -> str:
+    if value and not value.isidentifier():
+        raise ValueError("the name of an environment variable")
+    return value
+
+
 def _whole(value: int | str, _: Path) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isascii() or not text.isdigit():
@@ -88,6 +113,9 @@ def _line(value: str, _: Path) -> str:
 
 LOCATION = Kind("text", (str,), _location)
 PATH = Kind("text", (str,), _path)
+MAYBE_PATH = Kind("text", (str,), _maybe_path)
+WORDS = Kind("a list of texts", (list,), _words)
+VARIABLE = Kind("text", (str,), _variable)
 PATHS = Kind("a list of texts", (list,), _paths)
 WHOLE = Kind("a whole number", (int,), _whole)
 ZONE = Kind("text", (str,), _zone)
@@ -125,6 +153,25 @@ class Settings:
     )
     free_disk_mib: int = field(
         metadata=_knob(WHOLE, 1024, "doctor warns where the lake's disk has less room than this, in MiB")
+    )
+    acks: Path | None = field(
+        metadata=_knob(
+            MAYBE_PATH,
+            "",
+            "folder for the acknowledgements of sealed segments; left empty, they lie beside each segment",
+        )
+    )
+    ids_grace_days: int = field(
+        metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many may still get token ids that were announced")
+    )
+    content_keys: Path | None = field(
+        metadata=_knob(MAYBE_PATH, "", "folder with the keys of token ids; only `content` and `nightly` read it")
+    )
+    content_key_command: tuple[str, ...] = field(
+        metadata=_knob(WORDS, [], "command that asks a key service for the keys of token ids, instead of a folder")
+    )
+    content_key_variable: str = field(
+        metadata=_knob(VARIABLE, "", "environment variable with the root key of token ids, instead of a folder")
     )
 
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -83,6 +83,17 @@ def test_other_files_are_not_acknowledged(lake: Lake, take: Take, jsonl: Callabl
     assert acks(path.parent) == []
 
 
+def test_a_segment_that_could_not_be_acknowledged_is_named(
+    lake: Lake, take: Take, segment: Segment, attempt: Row, jsonl: Callable[..., Path], answer: Row, tmp_path: Path
+) -> None:
+    """It is in the lake all the same; other files need no acknowledgement."""
+    path, other = segment("s", attempt=[attempt(1)]), jsonl("a.jsonl", [answer(1)])
+    told = take([path, other], lake, acks=tmp_path / "nowhere")
+    assert (told.unacknowledged, lake.rows("segment")) == (("s.segment",), 2)
+    assert take([path, other], lake).unacknowledged == ()
+    assert len(acks(path.parent)) == 1
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(segment: Segment, attempt: Row, tmp_path: Path) -> None:
     path = segment("s", attempt=[attempt(1)])
     assert acknowledge(path, "0" * 64, tmp_path / "nowhere") is None

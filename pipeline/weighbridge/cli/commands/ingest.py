@@ -33,6 +33,12 @@ Mapping = Annotated[
 Provider = Annotated[str | None, typer.Option("--provider", help="Provider of records that name none.")]
 Model = Annotated[str | None, typer.Option("--model", help="Model of records that name none.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Tenant of records that name none; kept as a pseudonym.")]
+Acks = Annotated[
+    str | None,
+    typer.Option(
+        "--acks", metavar="DIR", help="Where segments are acknowledged. Default: the settings, or beside each."
+    ),
+]
 Task = Annotated[str | None, typer.Option("--task", help="Task type of records that name none.")]
 
 _log = logging.getLogger("weighbridge.cli")
@@ -48,6 +54,7 @@ def ingest(
     model: Model = None,
     tenant: Tenant = None,
     task: Task = None,
+    acks: Acks = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -59,7 +66,7 @@ def ingest(
     """
     from weighbridge.pipeline.run.night import Intake, priced_in, set_prices, take_in
 
-    home = home_of(ctx, config, log_level)
+    home = home_of(ctx, config, log_level, {"acks": acks})
     intake = Intake(
         day=day or datetime.now(UTC).date(),
         importer=importer,

@@ -36,7 +36,7 @@ def reconcile(
     read_anew(home, days)
     set_prices(home, days)
     _log.info("read and priced; reconciling %d months", len(months))
-    result = weigh(lake, month=month, key_id=home.key_id)
+    result = weigh(lake, month=month, key_id=home.key_id, ids_grace_days=home.settings.ids_grace_days)
     counts = Counter((finding.period, str(finding.severity), finding.code) for finding in result.findings)
     if as_json:
         write_json(

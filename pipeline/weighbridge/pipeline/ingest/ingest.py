@@ -16,7 +16,7 @@ its rows that are in the lake already are found there. records = stored + quaran
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
 from weighbridge.pipeline.ingest.importer import Source, Staged
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.segment import SUFFIX
 
 # Rows staged at a time: enough that the work per commit does not show, few enough that memory stays small.
 BATCH_ROWS = 500_000
@@ -64,11 +65,13 @@ class IngestResult:
         files: one result per file, in the order of the call.
         days: the UTC days that have new rows, in order.
         readings: how many readings those days have now.
+        unacknowledged: names of sealed segments that are in the lake, and whose acknowledgement could not be written.
     """
 
     files: tuple[SegmentResult, ...]
     days: tuple[date, ...]
     readings: int
+    unacknowledged: tuple[str, ...] = ()
 
 
 def ingest(
@@ -108,10 +111,14 @@ def ingest(
     admitted = admit([Source(path, key, day, **about) for path in files_of(paths)], importer)  # type: ignore[arg-type]
     with lake.lock():
         result = _take(admitted, lake, key)
-    for file, told in zip(admitted, result.files, strict=True):
-        if not told.rows_in or told.rows_quarantined < told.rows_in:
-            acknowledge(file.source.path, told.segment, acks)
-    return result
+    silent = tuple(
+        told.name
+        for file, told in zip(admitted, result.files, strict=True)
+        if (not told.rows_in or told.rows_quarantined < told.rows_in)
+        and file.source.path.suffix == SUFFIX
+        and acknowledge(file.source.path, told.segment, acks) is None
+    )
+    return replace(result, unacknowledged=silent)
 
 
 def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:

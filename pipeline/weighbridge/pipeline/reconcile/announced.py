@@ -36,6 +36,12 @@ _RUN = "token_run"
 _TENANT = r"(?:^|[;, ])tenant=([^;, ]+)"
 
 
+def settled(lake: Lake, grace_days: int = GRACE_DAYS) -> list[date]:
+    """The days that can get no more ids: all with attempts but the newest `grace_days`."""
+    days = lake.days("attempt")
+    return days[: max(0, len(days) - grace_days)]
+
+
 def missing(month: Month, grace_days: int = GRACE_DAYS) -> pl.DataFrame:
     """The tally (`tally.tallied`) by `BY` of attempts whose ids are missing beyond what their agent admits.
 
@@ -46,7 +52,8 @@ def missing(month: Month, grace_days: int = GRACE_DAYS) -> pl.DataFrame:
         expected: ids these attempts announced, less those admitted; observed: ids of theirs that came. Of days on
         which less is missing than was admitted, nothing.
     """
-    short = _short(month, _settled(month, grace_days))
+    held = set(month.days)
+    short = _short(month, [day for day in settled(month.lake, grace_days) if day in held])
     if short.is_empty():
         return tallied(short.lazy(), BY)
     days = [*BY, "day"]
@@ -58,13 +65,6 @@ def missing(month: Month, grace_days: int = GRACE_DAYS) -> pl.DataFrame:
     known = beyond.group_by(BY).agg(pl.col("admitted").sum())
     tally = tallied(rows.lazy(), BY, once=True).join(known, on=list(BY))
     return tally.with_columns(pl.col("expected") - pl.col("admitted")).drop("admitted")
-
-
-def _settled(month: Month, grace_days: int) -> list[date]:
-    """The days of the month that can get no more ids."""
-    every = month.lake.days("attempt")
-    held = set(month.days)
-    return [day for day in every[: max(0, len(every) - grace_days)] if day in held]
 
 
 def _short(month: Month, days: Sequence[date]) -> pl.DataFrame:

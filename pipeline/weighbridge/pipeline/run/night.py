@@ -1,4 +1,4 @@
-"""A night's work: take in files, refresh readings and prices, reconcile the months they touch, write their reports.
+"""A night's work: take in files, read and price them, reconcile and report the months they touch, pack token ids.
 
 The command line and the scheduler call the same functions. Each of them is safe to run again: what is there already
 is left as it is, and the same lake gives the same bytes.
@@ -13,11 +13,14 @@ from pathlib import Path
 
 import polars as pl
 
+from weighbridge.pipeline.content.provider import key_provider
+from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.ingest.readings import refresh_readings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.reconcile.announced import settled
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.report.report import ReportFiles, write_report
 from weighbridge.pipeline.run.home import Home
@@ -54,6 +57,7 @@ class Night:
         months: the UTC months that were reconciled, in order.
         reconciled: month -> its result.
         reports: month -> its files.
+        packed: what packing token ids did, null where no keys are named in the settings.
     """
 
     ingested: IngestResult
@@ -61,10 +65,16 @@ class Night:
     months: tuple[str, ...]
     reconciled: dict[str, ReconcileResult]
     reports: dict[str, ReportFiles]
+    packed: Recompressed | None = None
 
 
 def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
-    """Ingest files and sealed segments; readings of the days they touch are made anew."""
+    """Ingest files and sealed segments; readings of the days they touch are made anew.
+
+    Segments are acknowledged in the folder the settings name, which is made where it is not there.
+    """
+    if home.settings.acks is not None:
+        home.settings.acks.mkdir(parents=True, exist_ok=True)
     return ingest(
         paths,
         home.lake(),
@@ -76,6 +86,7 @@ def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
         model=intake.model,
         tenant=intake.tenant,
         task=intake.task,
+        acks=home.settings.acks,
     )
 
 
@@ -104,7 +115,8 @@ def priced_in(home: Home, days: Collection[date]) -> int:
 def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
     """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
     lake = home.lake()
-    return {month: reconcile(lake, month=month, key_id=home.key_id) for month in months}
+    grace = home.settings.ids_grace_days
+    return {month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace) for month in months}
 
 
 def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:
@@ -125,15 +137,43 @@ def write_reports(home: Home, months: Iterable[str], out: Path | None = None) ->
 
 
 def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None = None) -> Night:
-    """Take in `paths`, then price, reconcile and report the months they touch.
+    """Take in `paths`, then price, reconcile and report the months they touch, and pack the token ids that came.
 
     A file that was taken in before touches nothing, so a night without news only says so.
+
+    Raises:
+        ConfigError: the keys of token ids that the settings name cannot be used; nothing was taken in.
     """
+    key_provider(home.settings)
+    grace = home.settings.ids_grace_days
+    before = settled(home.lake(), grace)
     taken = take_in(home, paths, intake)
-    months = months_of(taken.days)
+    # Days that can get no more token ids now: what is missing of them is a finding from this night on.
+    months = months_of([*taken.days, *set(settled(home.lake(), grace)).difference(before)])
     set_prices(home, taken.days)
     priced = priced_in(home, taken.days)
-    return Night(taken, priced, months, weigh(home, months), write_reports(home, months, out))
+    weighed, reports = weigh(home, months), write_reports(home, months, out)
+    return Night(taken, priced, months, weighed, reports, pack_ids(home, taken.days))
+
+
+def pack_ids(home: Home, days: Collection[date]) -> Recompressed | None:
+    """Pack the token ids of these days, and of those that a run that was cut off left in many blocks.
+
+    Room that earlier runs gave up is given back to the disk.
+
+    Returns:
+        What was done; null where the settings name no keys.
+
+    Raises:
+        ConfigError: the keys cannot be used as the settings name them.
+    """
+    keys = key_provider(home.settings)
+    if keys is None:
+        return None
+    lake = home.lake()
+    done = recompress(lake, keys, {*days, *crowded(lake)})
+    lake.compact("token_run")
+    return done
 
 
 def months_of(days: Iterable[date]) -> tuple[str, ...]:
