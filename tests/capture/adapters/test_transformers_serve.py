@@ -54,8 +54,8 @@ def engine(tmp_path: Path, key: bytes) -> Iterator[Recorder]:
 
 
 @contextmanager
-def serving(preloaded: Path | None = None) -> Iterator[tuple[Any, httpx.Client]]:
-    """What the command line runs, on a free port, and a client for it."""
+def serving(preloaded: Path | None = None, **options: Any) -> Iterator[tuple[Any, httpx.Client]]:
+    """What the command line runs with these options, on a free port, and a client for it."""
     from transformers.cli.serve import Serve  # noqa: PLC0415 - takes seconds
 
     class Served(Serve):  # type: ignore[misc]
@@ -64,7 +64,8 @@ def serving(preloaded: Path | None = None) -> Iterator[tuple[Any, httpx.Client]]
             self._thread.start()
 
     model = None if preloaded is None else str(preloaded)
-    served = Served(model, host="127.0.0.1", port=0, device="cpu", log_level="error", non_blocking=True)
+    fixed = {"host": "127.0.0.1", "port": 0, "device": "cpu", "log_level": "error", "non_blocking": True}
+    served = Served(model, **fixed, **options)
     try:
         while not served.server.started:
             time.sleep(0.01)
@@ -120,6 +121,29 @@ def test_a_stream_that_is_left_ends_on_both_sides(
     assert keys([left]) == keys([ended])
     assert (left["status"], left["finish_reason"]) == ("aborted", "abort")
     assert (ended["status"], ended["output_computed"]) == ("failed", None)
+
+
+def test_with_continuous_batching_an_aborted_stream_is_counted(
+    folder: Path, recorder: Recorder, engine: Recorder, written: Read
+) -> None:
+    """The engine is told that a request is cancelled, and says how far it had come."""
+    small = {"cb_block_size": 16, "cb_num_blocks": 256, "cb_max_batch_tokens": 64}  # else it takes half the memory
+    with adapter.install(recorder, engine), serving(folder, continuous_batching=True, **small) as (served, http):
+        plain = http.post(PATH, json=asked(folder), headers={"x-weighbridge-attempt": KEY}).json()
+        with http.stream("POST", PATH, json=asked(folder, stream=True, max_tokens=1900)) as answer:
+            lines = answer.iter_lines()
+            pieces = [next(lines) for _ in range(9)]
+        scheduler = served._generation_state.get_manager(str(folder), use_cb=True).scheduler
+        deadline = time.monotonic() + 30
+        while scheduler.active_requests and time.monotonic() < deadline:
+            time.sleep(0.02)
+    at_server, at_engine = written(recorder, "attempt"), written(engine, "attempt")
+    assert keys(at_server) == keys(at_engine)
+    assert keys(at_engine)[0] == KEY
+    assert at_engine[0]["output_computed"] == plain["usage"]["completion_tokens"]
+    assert [row["status"] for row in (at_server[1], at_engine[1])] == ["aborted"] * 2
+    assert at_engine[1]["input_computed"] == plain["usage"]["prompt_tokens"]
+    assert sum('"content"' in piece for piece in pieces) <= at_engine[1]["output_computed"] < 1900
 
 
 def test_models_are_watched_as_they_are_loaded_and_let_go_with_the_server(

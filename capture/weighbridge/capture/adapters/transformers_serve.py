@@ -8,7 +8,7 @@ the request that waits for it. Here the context of the request goes along to tha
 write of the same attempt: the one whose id a watched client sent. Models are watched as they are loaded.
 
 A stream whose client goes away is ended by an exception inside `generate()`: how many tokens had been computed is then
-unknown at the engine, and a recount of what was delivered has to do. `--continuous-batching` was not run under the agent.
+unknown at the engine, and a recount of what was delivered has to do. With `--continuous-batching` it is known.
 """
 
 from __future__ import annotations
