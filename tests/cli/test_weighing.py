@@ -119,6 +119,15 @@ def test_findings_are_listed_worst_first_and_filtered(weighbridge: Run, weighed:
     assert 0 < len(early) < len(every)
 
 
+@pytest.mark.parametrize("options", [[], ["--json"], ["--month", "2026-02"]])
+def test_a_code_that_no_finding_can_have_is_no_empty_list(weighbridge: Run, weighed: Path, options: list[str]) -> None:
+    ran = weighbridge("findings", "ls", "--code", "duplicate_reports", *options, "--config", weighed)
+    assert (ran.code, ran.out) == (2, "")
+    assert "no finding has the code 'duplicate_reports'; did you mean duplicate_report? Known are " in ran.err
+    none = weighbridge("findings", "ls", "--code", "ids_missing", *options, "--config", weighed)
+    assert (none.code, none.err) == (0, ""), "a code that is known and was not found"
+
+
 def test_a_list_without_weighty_findings_is_clean(weighbridge: Run, weighed: Path) -> None:
     assert weighbridge("findings", "ls", "--month", "2026-02", "--config", weighed).code == 0
     assert weighbridge("findings", "ls", "--state", "closed", "--config", weighed).code == 0
@@ -194,6 +203,31 @@ def test_explain_goes_from_a_finding_down_to_a_line_of_a_file(weighbridge: Run, 
     file = weighbridge("explain", rows[0]["segments"][0], "--config", weighed, "--json").json
     assert file["label"] == "file"
     assert weighbridge("explain", "deadbeefdeadbeef", "--config", weighed).code == 2
+
+
+def test_explain_takes_the_response_id_of_a_provider(weighbridge: Run, fresh: Path) -> None:
+    """Two answers, and one more under an id that was used before."""
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    lines = [
+        {"id": f"line-{number}", "provider": "openai", "api_flavor": "chat", "model": "gpt-4o", "request": {},
+         "response": {"id": name, "created": 1767614400 + number, "usage": usage}}
+        for number, name in enumerate(["chatcmpl-One", "chatcmpl-Two", "chatcmpl-Two"])
+    ]  # fmt: skip
+    (fresh / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert weighbridge("ingest", fresh / "answers.jsonl", "--config", fresh).code == 0
+    one = weighbridge("explain", "chatcmpl-One", "--config", fresh)
+    assert one.code == 0
+    assert re.search(r"found by  provider_response_id", one.out)
+    assert re.search(r"usage\.prompt_tokens  1", one.out)
+    root = weighbridge("explain", "chatcmpl-One", "--config", fresh, "--json").json
+    assert root == weighbridge("explain", "line-0", "--config", fresh, "--json").json | {"children": root["children"]}
+    twice = weighbridge("explain", "chatcmpl-Two", "--config", fresh)
+    assert (twice.code, twice.out) == (2, "")
+    assert twice.err.count(" attempt ") == 2
+    assert "'chatcmpl-Two' is ambiguous: 2 things are called so" in twice.err
+    never = weighbridge("explain", "chatcmpl-Three", "--config", fresh)
+    assert (never.code, never.out) == (2, "")
+    assert "or the whole response id a provider gave" in never.err
 
 
 def test_the_report_is_written_twice_byte_for_byte(weighbridge: Run, weighed: Path, tmp_path: Path) -> None:

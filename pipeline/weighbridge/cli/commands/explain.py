@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 def explain(
     ctx: typer.Context,
     found: Annotated[
-        str, typer.Argument(metavar="ID", help="First 8 or more digits of a finding, an attempt or a file digest.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="First 8 or more digits of a finding, an attempt or a file digest; or a provider's whole response id.",
+        ),
     ],
     as_json: AsJson = False,
     config: Config = None,
@@ -33,7 +37,8 @@ def explain(
     """
     from weighbridge.pipeline.reconcile.explain import explain as explained
 
-    root = explained(home_of(ctx, config, log_level).lake(), found)
+    home = home_of(ctx, config, log_level)
+    root = explained(home.lake(), found, home.key)
     if as_json:
         write_json(root.to_dict())
     else:

@@ -38,10 +38,15 @@ def ls(
     log_level: LogLevel = None,
 ) -> int:
     """List findings, worst first; exit 1 where a listed one is open and at least a warning."""
+    from weighbridge.pipeline.reconcile.codes import checked_code
+
+    lake = home_of(ctx, config, log_level).lake()
+    if code is not None:
+        checked_code(lake, code)
     scale = list(Severity)
     held = [
         row
-        for row in lives(home_of(ctx, config, log_level).lake())
+        for row in lives(lake)
         if inside(row, [month] if month else None, since, until)
         and scale.index(Severity(str(row["severity"]))) >= scale.index(severity)
         and state in {None, row["state"]}

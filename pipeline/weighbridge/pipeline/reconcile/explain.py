@@ -1,4 +1,7 @@
-"""Why a figure is what it is: from a finding, an attempt or a file down to raw leaves and their place in a file."""
+"""Why a figure is what it is: from a finding, an attempt or a file down to raw leaves and their place in a file.
+
+An attempt may also be named by what another system calls it, such as the response id of its provider.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.foreign import attempts_named
 from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.node import Node, leaves
-from weighbridge.pipeline.reconcile.prefix import digits_of, the_one
+from weighbridge.pipeline.reconcile.prefix import LEAST, SHOWN, digits_if_any, the_one
 from weighbridge.pipeline.reconcile.tally import hexadecimal
+from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.tables import ATTEMPT, READING
@@ -47,24 +52,43 @@ _ORIGIN = frozenset({"source", "segment", "segment_row", "request_hi", "request_
 _ATTEMPT = tuple(column.name for column in ATTEMPT.columns if column.name not in _ORIGIN)
 
 
-def explain(lake: Lake, id_prefix: str) -> Node:
+def explain(lake: Lake, name: str, key: bytes | None = None) -> Node:
     """The tree behind a finding, an attempt or a file.
 
     Args:
         lake: where the tables lie.
-        id_prefix: the first 8 or more hexadecimal digits of a finding's id, an attempt's id or a segment's digest.
+        name: the first 8 or more hexadecimal digits of a finding's id, an attempt's id or a segment's digest; or an
+            identifier another system gave to an attempt, whole.
+        key: the installation's pseudonym key, needed for the identifiers of other systems.
 
     Raises:
-        ConfigError: nothing has such an id, or several things have; the message names them.
+        ConfigError: nothing is called so, or several things are; the message names them.
     """
-    digits = digits_of(id_prefix)
-    kind, found = the_one(sorted(set(_search(lake, digits))), digits, _WANTED)
+    digits = digits_if_any(name)
+    named = attempts_named(lake, key, name.strip()) if key else {}
+    own = set(_search(lake, digits)) if digits else set()
+    found = sorted(own | {("attempt", attempt) for attempt in named})
+    if len(found) != 1 and (named or not digits):
+        raise ConfigError(_told(name, found))
+    kind, held = the_one(found, digits or name, _WANTED)
     if kind == "finding":
-        return _finding(lake, found)
+        return _finding(lake, held)
     if kind == "segment":
-        return _segment(lake, found)
-    key = AttemptKey.from_hex(found)
-    return _attempt(Held(lake, [key]), key)
+        return _segment(lake, held)
+    attempt = AttemptKey.from_hex(held)
+    return _attempt(Held(lake, [attempt]), attempt, named.get(held, ()))
+
+
+def _told(name: str, found: Sequence[tuple[str, str]]) -> str:
+    """Why a name that is no beginning of our own ids, or not only that, stands for nothing or for several things."""
+    if not found:
+        return (
+            f"{name!r} is no id of ours and no identifier of another system that is known here; give the first {LEAST} "
+            f"or more hexadecimal digits of a {_WANTED}, or the whole response id a provider gave"
+        )
+    shown = ", ".join(f"{kind} {each}" for kind, each in found[:SHOWN])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{name!r} is ambiguous: {len(found)} things are called so, {shown}{more}; give one of these ids instead"
 
 
 def _search(lake: Lake, digits: str) -> Iterator[tuple[str, str]]:
@@ -148,13 +172,14 @@ def _unread(held: Held, finding: Row) -> tuple[Node, ...]:
     )
 
 
-def _attempt(held: Held, key: AttemptKey) -> Node:
+def _attempt(held: Held, key: AttemptKey, kinds: Sequence[str] = ()) -> Node:
+    called = tuple(Node("found by", kind) for kind in kinds)
     sides = tuple(_side(held, key, row) for row in held.rows("reconciled", key, "direction"))
     records = tuple(
         Node("recorded by", row["source"], (*_request(row), *leaves(row, _ATTEMPT), _origin(held, row)))
         for row in held.rows("attempt", key, "source", "revision")
     )
-    return Node("attempt", key.to_hex(), (*sides, *records, *_reports(held, key)))
+    return Node("attempt", key.to_hex(), (*called, *sides, *records, *_reports(held, key)))
 
 
 def _origin(held: Held, row: Row) -> Node:

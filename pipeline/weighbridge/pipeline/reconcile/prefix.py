@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from weighbridge.schemas.errors import ConfigError
 
 LEAST = 8
-_SHOWN = 10
+SHOWN = 10
 _DIGITS = re.compile(rf"[0-9a-f]{{{LEAST},64}}")
 
 
@@ -18,10 +18,16 @@ def digits_of(text: str) -> str:
     Raises:
         ConfigError: there are fewer than LEAST digits, or other characters.
     """
-    digits = text.strip().lower().replace("-", "")
-    if not _DIGITS.fullmatch(digits):
+    digits = digits_if_any(text)
+    if digits is None:
         raise ConfigError(f"{text!r} is no id; give its first {LEAST} or more hexadecimal digits")
     return digits
+
+
+def digits_if_any(text: str) -> str | None:
+    """As `digits_of`, but null where it is no beginning of an id."""
+    digits = text.strip().lower().replace("-", "")
+    return digits if _DIGITS.fullmatch(digits) else None
 
 
 def one_of(ids: Iterable[str], text: str, what: str) -> str:
@@ -43,7 +49,7 @@ def the_one(found: list[tuple[str, str]], digits: str, what: str) -> tuple[str, 
     if not found:
         raise ConfigError(f"no {what} has an id that begins with {digits}; `weighbridge findings ls` lists findings")
     if len(found) > 1:
-        shown = ", ".join(f"{kind} {each}" for kind, each in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        shown = ", ".join(f"{kind} {each}" for kind, each in found[:SHOWN])
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise ConfigError(f"{digits} is the beginning of several ids: {shown}{more}; give more digits")
     return found[0]

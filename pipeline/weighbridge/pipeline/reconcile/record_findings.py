@@ -1,4 +1,7 @@
-"""Findings about the records themselves: readings, prices, attempts, what could not be read, and what was lost."""
+"""Findings about the records themselves: readings, prices, attempts, what could not be read, and what was lost.
+
+Each function that makes findings of one code is named after that code.
+"""
 
 from __future__ import annotations
 
@@ -289,3 +292,4 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     gap_records,
     ids_missing,
 )
+CODES = (*(kind.__name__ for kind in _KINDS if kind is not flags), unassigned_tenant.__name__, empty_month.__name__)
