@@ -276,6 +276,27 @@ def test_blocks_whose_key_was_destroyed_are_left_and_told(weighbridge: Call, hom
     assert [(row["ids"], row["opened"], row["whole"]) for row in rows] == [(36, 0, 0), (18, 0, 0)]
 
 
+def test_doctor_tells_what_is_not_packed_and_keys_that_cannot_be_used(
+    weighbridge: Call, home: Path, sent: Path
+) -> None:
+    def check() -> tuple[str, str, str]:
+        ran = weighbridge("doctor", "--config", home, "--json")
+        (found,) = [each for each in ran.json["checks"] if each["name"] == "token ids"]
+        return found["health"], found["found"], found["cure"]
+
+    assert check() == ("ok", "no keys are named", "")
+    weighbridge("ingest", sent, "--config", home)
+    assert check()[:2] == ("notice", "days that are not packed: 1")
+    assert "content_keys" in check()[2]
+    sets(home, 'content_keys = "ids"')
+    assert check() == ("notice", "days that are not packed: 1", "run `weighbridge content recompress`")
+    weighbridge("content", "recompress", "--config", home)
+    assert check() == ("ok", "keys are named", "")
+    (home / "ids").rename(home / "elsewhere")
+    health, _, cure = check()
+    assert (health, "there is no such folder" in cure) == ("problem", True)
+
+
 def test_a_damaged_block_is_something_wrong_with_the_data(weighbridge: Call, home: Path, sent: Path) -> None:
     weighbridge("ingest", sent, "--config", home)
     lake = Lake.open(home / "lake")

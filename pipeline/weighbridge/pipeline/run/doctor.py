@@ -16,6 +16,8 @@ from pathlib import Path
 
 import polars as pl
 
+from weighbridge.pipeline.content.provider import key_provider
+from weighbridge.pipeline.content.recompress import crowded
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import SPOOL, read_key
@@ -130,6 +132,7 @@ def _of_lake(settings: Settings) -> list[Check]:
         _attempted("undated rows", lambda: _undated(lake)),
         _attempted("quarantine", lambda: _quarantine(lake)),
         _attempted("spool", lambda: _spool(lake, settings.folder / SPOOL)),
+        _attempted("token ids", lambda: _token_ids(lake, settings)),
     ]
 
 
@@ -175,6 +178,16 @@ def _quarantine(lake: Lake) -> Check:
     if not count:
         return Check("quarantine", Health.OK, "empty")
     return Check("quarantine", Health.NOTICE, f"{count:,} rows", "see `weighbridge findings ls`")
+
+
+def _token_ids(lake: Lake, settings: Settings) -> Check:
+    """Whether the keys that are named can be used, and whether ids wait to be packed."""
+    named = key_provider(settings) is not None
+    days = len(crowded(lake))
+    if not days:
+        return Check("token ids", Health.OK, "keys are named" if named else "no keys are named")
+    cure = "run `weighbridge content recompress`" if named else "name the keys (content_keys) to have them packed"
+    return Check("token ids", Health.NOTICE, f"days that are not packed: {days:,}", cure)
 
 
 def _prices(settings: Settings, today: date) -> Check:
