@@ -225,6 +225,9 @@ def _serve_and_call(agents: Path, key_file: Path) -> _Served:
                 why = str(error)
         ports = [port] if told is None else [port, told["port"]]
         said = _run("weighbridge.capture.demo_client", agents / "client", key_file, agents / _ANSWERS, *ports)
+        for server in (own, serve):
+            if server is not None:
+                server.process.terminate()  # both at once; they are waited for at the end of the block
     calls = [json.loads(line) for line in said.splitlines()]
     return _Served(calls, None, why) if told is None else _Served(calls, str(told["version"]), None)
 
@@ -290,8 +293,9 @@ def _command(module: str, arguments: Sequence[object]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Child processes see the environment, and never a network."""
-    return {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    """Child processes see the environment, and never a network. A tiny model gains nothing from threads."""
+    offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    return {**os.environ, **offline, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 
 
 def _last_line(text: str) -> str:
