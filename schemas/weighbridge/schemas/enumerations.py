@@ -42,6 +42,16 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
+class FindingOrigin(StrEnum):
+    """Which room found it; a room replaces its own findings of a period and never those of another."""
+
+    RECONCILE = "reconcile"
+    VALIDATE = "validate"
+    BASELINE = "baseline"
+    CLOSE = "close"
+    RETENTION = "retention"
+
+
 class FindingState(StrEnum):
     """The life of a finding."""
 
@@ -417,6 +427,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         Status,
         Grade,
         Severity,
+        FindingOrigin,
         FindingState,
         Confidence,
         TokenClass,

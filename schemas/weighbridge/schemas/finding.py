@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from decimal import Decimal
 
-from weighbridge.schemas.enumerations import Confidence, Grade, Severity
+from weighbridge.schemas.enumerations import Confidence, FindingOrigin, Grade, Severity
 from weighbridge.schemas.identity import framed
 
 CODE = re.compile(r"[a-z][a-z0-9_]{2,47}")
@@ -33,6 +33,7 @@ class Finding:
         evidence: attempt ids (32 hexadecimal digits) of at most 20 rows, lowest first.
         segments: digests (64 hexadecimal digits) of the files the evidence came from.
         cure: one sentence that says what to do.
+        origin: the room that found it.
     """
 
     code: str
@@ -54,6 +55,7 @@ class Finding:
     segments: tuple[str, ...] = ()
     first_day: date | None = None
     last_day: date | None = None
+    origin: FindingOrigin = FindingOrigin.RECONCILE
     finding_id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,6 @@ class Finding:
         out["model"] = self.subject.get("model")
         out["evidence"] = list(self.evidence[:EVIDENCE_ROWS])
         out["segments"] = list(self.segments[:EVIDENCE_ROWS])
-        for name in ("severity", "grade", "confidence"):
+        for name in ("severity", "grade", "confidence", "origin"):
             out[name] = None if out[name] is None else str(out[name])
         return out

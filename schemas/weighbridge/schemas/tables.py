@@ -597,6 +597,7 @@ FINDING = Table(
         Column("first_day", day().type, "first UTC day of the rows"),
         Column("last_day", day().type, "last UTC day of the rows"),
         text("cure", "what to do, in one sentence", required=True),
+        closed("origin", e.FindingOrigin, "the room that found it", required=True),
     ),
     key=("finding_id",),
     daily=False,

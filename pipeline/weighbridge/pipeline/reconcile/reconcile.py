@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
 import polars as pl
 
+from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile import gap_findings
 from weighbridge.pipeline.reconcile.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
@@ -18,7 +18,7 @@ from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import checked, month_of
 from weighbridge.pipeline.reconcile.record_findings import Asked, empty_month, of_records, unassigned_tenant
-from weighbridge.schemas.enumerations import Severity
+from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
 _SEVERITY = {severity: place for place, severity in enumerate(Severity)}
@@ -74,7 +74,7 @@ def reconcile(
             for status, count in outcome.statuses.items():
                 total.statuses[status] = total.statuses.get(status, 0) + count
         ordered = in_order(found)
-        _write_findings(lake, ordered, asked, everything=month is None)
+        write_findings(lake, ordered, origin=FindingOrigin.RECONCILE, periods=None if month is None else asked)
     return ReconcileResult(asked, total.attempts, dict(sorted(total.statuses.items())), total.causes, tuple(ordered))
 
 
@@ -107,13 +107,3 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 def _prices(lake: Lake) -> Prices:
     used = lake.scan("priced_amount", columns=["price_id"]).unique().collect(engine="streaming")["price_id"]
     return Prices.of(lake.scan("price").collect(), used.drop_nulls())
-
-
-def _write_findings(lake: Lake, found: Sequence[Finding], months: Sequence[str], *, everything: bool) -> None:
-    """Replace the findings of these months; those of other months stay, unless all were looked at."""
-    schema = polars_schema("finding")
-    frame = pl.DataFrame([finding.row() for finding in found], schema=schema)
-    if not everything:
-        kept = lake.scan("finding").filter(~pl.col("period").is_in(list(months))).collect()
-        frame = pl.concat([kept, frame])
-    lake.replace("finding", frame, days=None)
