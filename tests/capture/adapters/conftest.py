@@ -104,7 +104,9 @@ def forwards(model: Any) -> Iterator[list[int]]:
     seen: list[int] = []
 
     def count(_: Any, args: Any, kwargs: Any) -> None:
-        ids = kwargs["input_ids"] if kwargs.get("input_ids") is not None else args[0]
+        names = ("input_ids", "decoder_input_ids")
+        ids = next((kwargs[name] for name in names if kwargs.get(name) is not None), None)
+        ids = args[0] if ids is None else ids
         seen.append(ids.shape[0] * ids.shape[1])
 
     handle = model.register_forward_pre_hook(count, with_kwargs=True)

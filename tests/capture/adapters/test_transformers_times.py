@@ -183,7 +183,7 @@ def own_calls() -> Iterator[SimpleNamespace]:
         yield seen
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 @pytest.mark.parametrize("case", ["greedy", "three", "beams", "no_cache", "streamed", "batched"])

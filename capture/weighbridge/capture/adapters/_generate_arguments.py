@@ -59,7 +59,7 @@ class Arguments:
         self._given = args[1] if len(args) > 1 else kwargs.get("generation_config")
         self._criteria = args[3] if len(args) > 3 else kwargs.get("stopping_criteria")
         self._synced = bool(args[5] if len(args) > 5 else kwargs.get("synced_gpus"))
-        self.settings = {name: self._setting(name) for name in _SETTINGS}
+        self.settings = self._settings()
 
     @property
     def beams(self) -> int:
@@ -71,18 +71,15 @@ class Arguments:
         """Sequences that were asked for per prompt."""
         return self.settings["num_return_sequences"] or 1
 
-    def _setting(self, name: str) -> Any:
-        """A generation setting: as it was prepared, else as the call, its configuration or the model's gives it."""
+    def _settings(self) -> dict[str, Any]:
+        """As they were prepared, else as the call, its configuration or the model's gives them."""
         if self.call.config is not None:
-            return getattr(self.call.config, name, None)
-        for value in (
-            self.kwargs.get(name),
-            getattr(self._given, name, None),
-            getattr(self.model.generation_config, name, None),
-        ):
-            if value is not None:
-                return value
-        return None
+            prepared = vars(self.call.config)
+            return {name: prepared.get(name) for name in _SETTINGS}
+        found: dict[str, Any] = dict.fromkeys(_SETTINGS)
+        for given in (vars(self.model.generation_config), vars(self._given) if self._given else {}, self.kwargs):
+            found |= {name: given[name] for name in _SETTINGS if given.get(name) is not None}
+        return found
 
     # -- prompts -------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from weighbridge.capture.layout import ACCEPTED_STEPS
 
 _EXACT: Final = 8  # accepted lengths below it have a bin of their own
 _LONG: Final = 16
+_NOTHING: Final = dict.fromkeys(("drafted", "accepted", "rejected", "bonus", *ACCEPTED_STEPS), 0)
 
 
 @dataclass(slots=True)
@@ -60,11 +61,11 @@ def drafting(drafts: Drafts, output: int) -> dict[str, int]:
 
     Without a draft every token is undrafted. What does not add up to `output` is unknown.
     """
+    if not drafts.starts:
+        return _NOTHING | {"undrafted": output}
     lengths = [took for took, drafted in zip(drafts.accepted, drafts.drafted, strict=False) if drafted]
     drafted, accepted, steps = sum(drafts.drafted), sum(drafts.accepted), len(drafts.accepted)
     counts = {"drafted": drafted, "accepted": accepted, "rejected": drafted - accepted} | _histogram(lengths)
-    if not steps:
-        return counts | {"bonus": 0, "undrafted": output}
     if accepted + steps != output:
         return counts | {"bonus": UNKNOWN, "undrafted": UNKNOWN}
     return counts | {"bonus": len(lengths), "undrafted": steps - len(lengths)}
