@@ -69,6 +69,16 @@ def test_missing_usage_of_unobserved_attempts_is_counted(world: World) -> None:
     assert figures(weighed(world).finding("usage_missing")) == (2, 110, 0, -110, "tokens")
 
 
+def test_a_report_an_aborted_attempt_never_got_is_counted_as_aborted_alone(world: World) -> None:
+    """Of three attempts without a report two were aborted, one of them unobserved."""
+    world.attempt(1, input_computed=100, output_computed=10)
+    world.attempt(2, input_computed=30, output_computed=4, status="aborted")
+    world.attempt(3, status="aborted")
+    done = weighed(world)
+    assert figures(done.finding("usage_missing")) == (1, 110, 0, -110, "tokens")
+    assert figures(done.finding("aborted")) == (2, 34, 0, -34, "tokens")
+
+
 def test_an_unexplained_gap_is_an_error_in_its_direction(world: World) -> None:
     """Plus five in the input and minus five in the output do not cancel out."""
     world.attempt(1, input_computed=100, output_computed=50)

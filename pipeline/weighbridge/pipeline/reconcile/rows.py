@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.cause import causes_of
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, words
 from weighbridge.pipeline.reconcile.match import EXCEEDED
+from weighbridge.pipeline.reconcile.side import was_aborted
 from weighbridge.schemas.enumerations import Confidence, Direction, Status
 
 RECONCILED = (
@@ -48,6 +51,10 @@ def reconciled(rows: Frame) -> Frame:
     return outcome.with_columns(confidence=told).select(*RECONCILED)
 
 
+# A report that never came is counted although its size is unknown, under the cause that explains why.
+_UNSIZED: Mapping[str, Callable[[], nw.Expr]] = {"usage_missing": lambda: ~was_aborted(), "aborted": was_aborted}
+
+
 def parts(rows: Frame, direction: Direction) -> Frame:
     """One row per attempt and cause of an explained direction, with `PARTS`.
 
@@ -59,7 +66,9 @@ def parts(rows: Frame, direction: Direction) -> Frame:
     for structural in (True, False):
         for cause in causes_of(direction, structural=structural):
             tokens = nw.col(f"tokens_{cause.code}")
-            there = ~tokens.is_null() | nw.col("missing") if cause.code == "usage_missing" else ~tokens.is_null()
+            there = ~tokens.is_null()
+            if cause.code in _UNSIZED:
+                there |= nw.col("missing") & _UNSIZED[cause.code]()
             own = rows.filter(there).with_columns(
                 cause=words(cause.code),
                 tokens=tokens,
