@@ -17,14 +17,16 @@ from typing import Any
 import pytest
 
 from weighbridge.capture import binding as binding_module
-from weighbridge.capture import journal as journals_module
 from weighbridge.capture import layout, reader, seal
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.context import Context, Parameters
+from weighbridge.capture.file_journal import FileJournal
 from weighbridge.capture.guard import RAISE_VARIABLE, Guard, guarded
-from weighbridge.capture.journal import FileJournal, JournalHeader, MappedJournal, NoJournal, new_path
+from weighbridge.capture.journal import JournalHeader, NoJournal, new_path
 from weighbridge.capture.keeper import keep
 from weighbridge.capture.layout import Kind
+from weighbridge.capture.mapped_journal import MappedJournal
+from weighbridge.capture.quota import spool_bytes
 from weighbridge.capture.recorder import Limits, Recorder
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, GapReason
 from weighbridge.schemas.segment import read_table
@@ -86,11 +88,13 @@ def test_what_no_file_could_take_becomes_a_gap_when_there_is_one(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "posix_fallocate", refuse)
+        patched.setattr(os, "pwrite", refuse)
         recorder = started(tmp_path / "spool")
         binding = bound(recorder)
         assert [finished(binding, n) for n in range(3)] == [False] * 3
         keep(recorder)
         assert recorder.losses.snapshot() == {reason: 3}
+        assert list(recorder.spool.iterdir()) == []
     keep(recorder)
     assert finished(binding, 3) is True
     assert gaps(recorder, tmp_path / "gaps") == {reason: 3}
@@ -134,7 +138,7 @@ def test_the_quota_is_a_hard_bound(tmp_path: Path) -> None:
         kept += finished(binding, number)
         if number % 100 == 0:
             keep(recorder)
-    assert journals_module.spool_bytes(recorder.spool) <= 200 << 10
+    assert spool_bytes(recorder.spool) <= 200 << 10
     assert gaps(recorder, tmp_path / "gaps") == {"quota": 1_000 - kept}
     assert len(rows(recorder, tmp_path, "attempt")) == kept
 
@@ -189,10 +193,10 @@ def on_disk(recorder: Recorder, disk: Disk, buffer_bytes: int = 1 << 20, wait_s:
     binding = bound(recorder)
     made = FileJournal(
         new_path(recorder.spool, "test-1", 99), JournalHeader("test-1", {"tail": recorder.tail}), 99, wait_s=wait_s,
-        buffer_bytes=buffer_bytes, lost=recorder.losses.count, write=disk,
+        buffer_bytes=buffer_bytes, losses=recorder.losses, write=disk,
     )  # fmt: skip
-    with recorder._lock:
-        recorder._change(recorder.journal, recorder._filled(made))
+    with recorder.dictionary.lock:
+        recorder.journals.change(recorder.journal, recorder.journals.filled(made))
     return binding
 
 

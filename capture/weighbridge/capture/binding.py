@@ -7,7 +7,7 @@ whatever does not fit goes to `Recorder.write_slow`, which learns and tries agai
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weighbridge.capture import guard
@@ -145,6 +145,11 @@ class Binding:
         except Exception as error:  # noqa: BLE001 - nothing may reach the host; what was set until here stands
             guard.report(error, "begin")
         return attempt
+
+    def entries(self) -> Iterable[int]:
+        """Dictionary numbers its records may refer to."""
+        hot = self.hot[1] >> 8 & 0xFFFFFF
+        return (self.context, self.parameters, hot, *(plan.number for plan in list(self.plans)))
 
     def tag(self, plan: Plan, kind: Kind = Kind.ATTEMPT) -> int:
         """The first integer of a slot written with `plan`."""

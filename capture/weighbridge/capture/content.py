@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from weighbridge.capture.guard import report
-from weighbridge.capture.journal import MAPPABLE, open_private
+from weighbridge.capture.journal import MAPPABLE, close_private, open_private
 from weighbridge.schemas.block import BlockName, CipherMissingError, seal_block
 from weighbridge.schemas.enumerations import GapReason, Origin, RunStream, TokenClass
 from weighbridge.schemas.errors import ContractError
@@ -314,11 +314,13 @@ class ContentWriter:
             self._put(closing(self.blocks))
             os.fsync(self._handle)
         finally:
-            os.close(self._handle)
+            handle, self._handle = self._handle, -1
+            close_private(handle)
 
     def forget(self) -> None:
         """In a forked child: drop the parent's file without touching it."""
-        os.close(self._handle)
+        handle, self._handle = self._handle, -1
+        os.close(handle)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """The keeper: one daemon thread per recorder that does what the request path must not.
 
 Once a period, and when it is woken, it makes the pages ahead writable, adds page checksums, prepares the next file,
-retires full ones, writes losses as gap records, hands over id runs and reads the policy. It never holds a lock that a
-fast finish needs.
+goes on from an old one, closes those it went on from, writes losses as gap records, hands over id runs and reads the
+policy. It never holds a lock that a fast finish needs.
 """
 
 from __future__ import annotations
@@ -62,18 +62,21 @@ class Keeper:
 
 def keep(recorder: Recorder) -> None:
     """One round of the keeper's work. Each part is guarded on its own, so that one failure does not starve the rest."""
+    journals = recorder.journals
     with Guard("keeper.files"):
-        recorder.replace_lost_files()
+        journals.replace_lost()
     with Guard("keeper.prepare"):
-        recorder.prepare()
+        journals.prepare()
+    with Guard("keeper.old"):
+        journals.follow_old()
     with Guard("keeper.pages"):
         journal = recorder.journal
         journal.check_pages()
         journal.populate()
     with Guard("keeper.retire"):
-        recorder.retire()
+        journals.retire()
     with Guard("keeper.losses"):
-        recorder.write_losses()
+        journals.write_losses()
     recorder.do_chores()
     with Guard("keeper.content"):
         recorder.drain_content()

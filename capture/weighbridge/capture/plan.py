@@ -11,8 +11,10 @@ its first call costs more than forty stores through a memoryview, which the inte
 
 from __future__ import annotations
 
+import array
 import functools
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,6 +27,7 @@ Store = Callable[["Words", int, Sequence[int], Sequence[int], Any], None]
 STORED_LEAVES: Final = WORDS - len(HEAD)
 LONGEST_KEY: Final = 256
 _REAL: Final = {float}
+BIG_ENDIAN: Final = sys.byteorder == "big"
 
 
 class Words(Protocol):
@@ -47,6 +50,13 @@ class Scratch:
     def clear(self) -> None:
         """Zero it."""
         self.raw[:] = bytes(SLOT)
+
+    def slot(self) -> bytes:
+        """Its bytes as they stand in a file, little-endian; a memoryview has the order of the machine."""
+        words = array.array("q", self.raw)
+        if BIG_ENDIAN:
+            words.byteswap()
+        return words.tobytes()
 
 
 class ShapeError(Exception):
@@ -145,6 +155,11 @@ def _compiled(source: str) -> Store:
     return store
 
 
+def _shape(name: str, value: dict[str, object]) -> str:
+    """The line that holds a dict to its size. A `Counter` would answer 0 for a count that nobody reported."""
+    return f"if type({name}) is not dict or len({name}) != {len(value)}: raise ShapeError"
+
+
 def _sound_key(inner: object) -> None:
     """Only a plain string may stand in the source: a subclass could bring a `__repr__` of its own."""
     if type(inner) is not str or len(inner) > LONGEST_KEY:
@@ -167,11 +182,11 @@ class _Reader:
         """Read the object that the variable `name` holds."""
         if depth > leaves.MAX_DEPTH:
             raise ShapeError("deeper than a usage object may be")
-        if not isinstance(value, dict):
-            raise ShapeError("a bare value; it is read off the path")
+        if type(value) is not dict:
+            raise ShapeError("a bare value, or a dict that may answer for keys it has not; it is read off the path")
         if len(value) > STORED_LEAVES:
             raise ShapeError("more keys than a slot holds leaves")
-        self.lines.append(f"if len({name}) != {len(value)}: raise ShapeError")
+        self.lines.append(_shape(name, value))
         for inner, item in value.items():
             _sound_key(inner)
             shown = inner if inner in leaves.KEYS else leaves.hashed_key(self.key, inner)
@@ -189,9 +204,9 @@ class _Reader:
             self._list(item, source, path, depth)
         elif isinstance(item, str):
             self._text(item, source, inner, path)
-        elif isinstance(item, int) and not isinstance(item, bool):
+        elif isinstance(item, int) and not isinstance(item, bool) and leaves.INT64_MIN <= item <= leaves.INT64_MAX:
             self._store(source, path, "q")
-        elif isinstance(item, float) and math.isfinite(item) and inner in leaves.MEASURE_KEYS:
+        elif type(item) is float and math.isfinite(item) and inner in leaves.MEASURE_KEYS:
             self._store(source, path, "d")
         else:
             raise ShapeError("a value that is no plain count or measure; it is read off the path")
@@ -204,13 +219,13 @@ class _Reader:
         self.lines += [f"{name} = {source}", f"if len({name}) != {len(items)}: raise ShapeError"]
         seen: dict[str, int] = {}
         for index, item in enumerate(items):
-            if not isinstance(item, dict):
+            if type(item) is not dict:
                 raise ShapeError("a list of bare values; it is read off the path")
             if len(item) > STORED_LEAVES:
                 raise ShapeError("more keys than a slot holds leaves")
             label, discriminator = leaves.label_of(item, index, seen)
             element = f"{name}_{index}"
-            self.lines += [f"{element} = {name}[{index}]", f"if len({element}) != {len(item)}: raise ShapeError"]
+            self.lines += [f"{element} = {name}[{index}]", _shape(element, item)]
             for inner, value in item.items():
                 _sound_key(inner)
                 if inner == discriminator:

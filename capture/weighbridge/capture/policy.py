@@ -80,6 +80,28 @@ class Policy:
         return Decision()
 
 
+class PolicyFile:
+    """A policy file that is read again when its content changes."""
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self._path = path
+        self._key = key
+        self._seen = b""
+
+    def changed(self) -> Policy | None:
+        """The policy it holds, where its content is other than last time; None where it is the same.
+
+        Raises:
+            ConfigError: as `load_policy`; once for each content.
+            OSError: it cannot be read.
+        """
+        raw = self._path.read_bytes()
+        if raw == self._seen:
+            return None
+        self._seen = raw
+        return parse_policy(raw, str(self._path), self._key)
+
+
 def load_policy(path: Path, key: bytes) -> Policy:
     """Read a policy file.
 

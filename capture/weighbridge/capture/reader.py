@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weighbridge.capture import layout
-from weighbridge.capture.dictionary import Entry
-from weighbridge.capture.journal import entry_check
+from weighbridge.capture.dictionary import Entry, entry_check
 from weighbridge.capture.layout import (
     CHECKED,
     CLOSE,

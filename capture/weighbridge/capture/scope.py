@@ -16,7 +16,7 @@ import functools
 import inspect
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -25,7 +25,7 @@ from weighbridge.capture.context import Context
 from weighbridge.capture.dictionary import Entry
 from weighbridge.capture.guard import Guard
 from weighbridge.capture.layout import SLOT, Kind
-from weighbridge.schemas.enumerations import AttemptStatus, Stage
+from weighbridge.schemas.enumerations import AttemptStatus, GapReason, Stage
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, AttemptKey, new_attempt_id
 
@@ -44,8 +44,8 @@ class Scope:
     """One stage of one request, or the request itself (number 0)."""
 
     __slots__ = (
-        "_context", "_left", "_ordinals", "_outer", "_plain", "_recorder", "_started_us", "input_tokens", "key",
-        "number", "output_tokens", "parent", "stage",
+        "__weakref__", "_context", "_left", "_ordinals", "_outer", "_plain", "_recorder", "_started_us",
+        "input_tokens", "key", "number", "output_tokens", "parent", "stage",
     )  # fmt: skip
 
     def __init__(
@@ -104,18 +104,26 @@ class Scope:
         current.set(scope)
 
     def _child(self, stage: Stage, name: str | None) -> Scope:
-        context = self._plain
-        if name is not None:
-            if not NAME.fullmatch(name):
-                raise ConfigError(f"a stage name must match {NAME.pattern}; it is written to disk in clear")
-            context = self._recorder.scope_context(self._plain, name)
-        child = Scope(self._recorder, self.key, next(self._ordinals), self.number, stage, context, self._ordinals)
-        child._plain = self._plain
+        if name is not None and not NAME.fullmatch(name):
+            raise ConfigError(f"a stage name must match {NAME.pattern}; it is written to disk in clear")
+        dictionary = self._recorder.dictionary
+        with dictionary.lock:
+            context = self._plain if name is None else self._recorder.scope_context(self._plain, name)
+            child = Scope(self._recorder, self.key, next(self._ordinals), self.number, stage, context, self._ordinals)
+            child._plain = self._plain
+            dictionary.hold(child)
         return child
+
+    def entries(self) -> Iterable[int]:
+        """Dictionary numbers its record and those of its children refer to."""
+        return (self._context, self._plain)
 
     def write(self, status: AttemptStatus) -> None:
         """Write the scope's record; guarded, like everything that runs inside the host."""
         with Guard("scope"):
+            if not self._context:
+                self._recorder.losses.count(GapReason.BUFFER_FULL, attempts=0)
+                return
             slot = bytearray(SLOT)
             words = (
                 Kind.SCOPE | self._context << 32,
@@ -138,9 +146,11 @@ class Scope:
 @contextmanager
 def request(recorder: Recorder, context: Context, *, key: AttemptKey | None = None) -> Iterator[Scope]:
     """A request: scope 0, around everything that is done for it."""
-    number = recorder.dictionary.number(Entry.CONTEXT, context.entry(recorder.key))
-    ordinals = itertools.count(1)
-    scope = Scope(recorder, key or new_attempt_id(), 0, None, Stage.REQUEST, number, ordinals)
+    entry = context.entry(recorder.key)
+    with recorder.dictionary.lock:
+        number = recorder.number(Entry.CONTEXT, entry, 0)
+        scope = Scope(recorder, key or new_attempt_id(), 0, None, Stage.REQUEST, number, itertools.count(1))
+        recorder.dictionary.hold(scope)
     scope.enter()
     status = AttemptStatus.SUCCEEDED
     try:

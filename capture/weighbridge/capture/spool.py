@@ -16,7 +16,7 @@ from pathlib import Path
 
 from weighbridge.capture import holding
 from weighbridge.capture.holding import Holder
-from weighbridge.capture.journal import spool_bytes
+from weighbridge.capture.quota import spool_bytes
 from weighbridge.capture.sealing import seal_spool
 from weighbridge.capture.shipping import ship
 from weighbridge.schemas.enumerations import Ended
