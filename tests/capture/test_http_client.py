@@ -377,13 +377,13 @@ def test_calls_inside_a_scope_belong_to_its_request_and_names_can_be_given(recor
         client(recorder, lambda _: httpx.Response(200, json=BODY)) as http,
         scope.request(recorder, Context(tenant="acme")) as request,
         scope.stage(Stage.MODEL_CALL) as stage,
-        names(tenant="acme", task="summary", route="v2"),
+        names(tenant="acme", task="summary", route="/v2/chat"),
     ):
         http.post(URL, json=ASKED)
     assert stage is not None
     row = one(recorder, tmp_path)
     assert (row["request_hi"], row["request_lo"], row["scope"]) == (*request.key, stage.number)
-    assert (row["task"], row["route"]) == ("summary", "v2")
+    assert (row["task"], row["route"]) == ("summary", "/v2/chat")
     assert {seen["tenant"] for seen in rows(recorder, tmp_path, "request_scope")} == {row["tenant"]}
 
 

@@ -46,6 +46,26 @@ def test_the_first_rule_that_covers_decides_and_an_expired_one_does_not(tmp_path
     assert made.decide(pseudonym(key, "tenant", "acme"), "r", None, DAY).level == 2
 
 
+def test_the_form_that_is_shown_is_one_that_can_be_used(tmp_path: Path, key: bytes) -> None:
+    shown = (policy.__doc__ or "").split("JSON:")[1].split("It is read")[0]
+    (tmp_path / "p").write_text(shown)
+    (rule,) = load_policy(tmp_path / "p", key).rules
+    assert (rule.route, rule.strategy, rule.level) == ("/v1/chat/completions", None, 2)
+
+
+def test_a_route_may_be_the_path_of_an_endpoint_and_nothing_else_may(tmp_path: Path, key: bytes) -> None:
+    made = load_policy(write(tmp_path / "p", {**CELL, "tenant": None, "route": "/v1/chat/completions"}), key)
+    facts = Context(route="/v1/chat/completions").entry(key)
+    assert made.decide(str(facts["tenant"]), str(facts["route"]), None, DAY).level == 2
+    for route in ("//v1", "/", "/v1/what is my salary", "/v1?user=5", "/" + "x" * 129):
+        with pytest.raises(ConfigError, match="route must"):
+            Context(route=route).entry(key)
+        with pytest.raises(ConfigError, match="route must"):
+            load_policy(write(tmp_path / "p", {**CELL, "route": route}), key)
+    with pytest.raises(ConfigError, match="task must"):
+        Context(task="/v1").entry(key)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

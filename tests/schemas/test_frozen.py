@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "ce5fd2bba764a29830fe81d9fbbe2a033b85269fd23e0e60ba4b3a1244f52c2e"
+DIGEST = "b3b877a4d56b07e6534f304aad916e0a9d758645ed68a06e0f4e02964653b11d"
 
 
 def facts(column: Column) -> str:

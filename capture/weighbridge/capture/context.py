@@ -8,7 +8,7 @@ from typing import Final
 
 from weighbridge.schemas.enumerations import Environment
 from weighbridge.schemas.errors import ConfigError
-from weighbridge.schemas.identity import NAME, key_id, pseudonym
+from weighbridge.schemas.identity import NAME, ROUTE, key_id, pseudonym
 from weighbridge.schemas.tables import UNASSIGNED
 
 BUCKETS: Final = 64
@@ -52,8 +52,9 @@ class Context:
             if value is None:
                 continue
             named = isinstance(value, str) and not isinstance(value, Environment) and item.name != "tenant"
-            if named and not NAME.fullmatch(value):
-                raise ConfigError(f"{item.name} must match {NAME.pattern}; map it to such a name before binding")
+            allowed = ROUTE if item.name == "route" else NAME
+            if named and not allowed.fullmatch(value):
+                raise ConfigError(f"{item.name} must match {allowed.pattern}; map it to such a name before binding")
             out[item.name] = value
         tenant = self.tenant
         out["tenant"] = UNASSIGNED if tenant is None else pseudonym(key, "tenant", tenant)

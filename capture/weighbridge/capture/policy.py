@@ -3,7 +3,7 @@
 A policy file is JSON:
 
     {"version": 1, "default": {"level": 1},
-     "cells": [{"tenant": "acme", "route": "/v1/chat", "strategy": null, "level": 2, "share": 0.01,
+     "cells": [{"tenant": "acme", "route": "/v1/chat/completions", "strategy": null, "level": 2, "share": 0.01,
                 "purpose": "billing_audit", "expires": "2026-12-31"}]}
 
 It is read again when its content changes, without a restart. An escalation needs a purpose and an expiry, and raises a
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.schemas.errors import ConfigError
-from weighbridge.schemas.identity import NAME, pseudonym
+from weighbridge.schemas.identity import NAME, ROUTE, pseudonym
 
 PURPOSE: Final = re.compile(r"[a-z][a-z0-9_]{2,47}")
 ALL: Final = 1 << 64  # a threshold that no hash reaches: every attempt
@@ -151,8 +151,9 @@ def _rule(cell: object, where: str, key: bytes) -> Rule:
     names = {}
     for part in ("tenant", "route", "strategy"):
         value = cell.get(part)
-        if value is not None and (not isinstance(value, str) or not NAME.fullmatch(value)):
-            raise ConfigError(f"{where}: {part} must be null or a name matching {NAME.pattern}")
+        allowed = ROUTE if part == "route" else NAME
+        if value is not None and (not isinstance(value, str) or not allowed.fullmatch(value)):
+            raise ConfigError(f"{where}: {part} must be null or a name matching {allowed.pattern}")
         names[part] = value
     tenant = None if names["tenant"] is None else pseudonym(key, "tenant", names["tenant"])
     return Rule(tenant, names["route"], names["strategy"], int(level), float(share), purpose, expires)

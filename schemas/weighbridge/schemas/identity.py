@@ -23,6 +23,8 @@ BUCKETS = 64
 IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{0,199}")
 # A name chosen by the user for a task, a route or an importer: no blanks, so no sentence fits in.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}")
+# A route may be the path of an endpoint: a name with a "/" before it.
+ROUTE = re.compile("/?" + NAME.pattern)
 
 
 def shown(names: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ from weighbridge.schemas.table import (
 
 PSEUDONYM = r"[a-z]_[0-9a-f]{16}"
 NAME = r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}"
+ROUTE = f"/?{NAME}"
 HEX32 = r"[0-9a-f]{32}"
 HEX64 = r"[0-9a-f]{64}"
 CURRENCY = r"[A-Z]{3}"
@@ -85,7 +86,7 @@ REQUEST_SCOPE = Table(
         text("name", "the name the caller gave the stage", pattern=NAME),
         text("tenant", "pseudonym of the tenant, or unassigned", required=True, pattern=f"{PSEUDONYM}|{UNASSIGNED}"),
         text("task", "task type, or unassigned", required=True, pattern=NAME),
-        text("route", "route, or unassigned", required=True, pattern=NAME),
+        text("route", "route, or unassigned", required=True, pattern=ROUTE),
         moment("started_at", "when it started"),
         count("duration_us", "how long it took, microseconds"),
         count("input_tokens", "tokens that entered the stage, where its code says so"),
@@ -121,7 +122,7 @@ ATTEMPT = Table(
         text("tenant_key_id", "id of the pseudonym key", pattern=r"[0-9a-f]{12}"),
         small("subject_bucket", "bucket of the data subject, for erasure"),
         text("task", "task type, or unassigned", required=True, pattern=NAME),
-        text("route", "route, or unassigned", required=True, pattern=NAME),
+        text("route", "route, or unassigned", required=True, pattern=ROUTE),
         closed("environment", e.Environment, "where it ran"),
         flag("stream", "whether the answer was streamed"),
         closed("status", e.AttemptStatus, "how it ended", required=True),
@@ -537,7 +538,7 @@ RECONCILED = Table(
         text("model", "the model", pattern=NAME),
         text("tenant", "pseudonym of the tenant, or unassigned", required=True, pattern=f"{PSEUDONYM}|{UNASSIGNED}"),
         text("task", "task type, or unassigned", required=True, pattern=NAME),
-        text("route", "route, or unassigned", required=True, pattern=NAME),
+        text("route", "route, or unassigned", required=True, pattern=ROUTE),
         closed("grade", e.Grade, "what the comparison rests on; null where nothing was compared"),
         count("observed", "tokens computed by the engine, else found by a recount"),
         count("reported", "tokens all usage reports of the attempt add up to"),

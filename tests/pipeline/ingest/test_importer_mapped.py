@@ -88,7 +88,7 @@ format = "epoch_ms"
         "templated,print,p,c,h,tier,cost\n"
     )
     line = (
-        "77,resp-1,tr-1,1768473000250,azure,gpt-4o-mini,gpt-4o,Finance,summary,web,production,succeeded,200,stop,true,"
+        "77,resp-1,tr-1,1768473000250,azure,gpt-4o-mini,gpt-4o,Finance,summary,/v1/chat/completions,production,succeeded,200,stop,true,"
         "0.25,512,1500000,98,false,abc123,100,20,64,flex,0.00125\n"
     )
     (file,) = mapped(header + line, mapping).files
@@ -108,7 +108,7 @@ format = "epoch_ms"
         "tenant": pseudonym(key, "tenant", "Finance"),
         "tenant_key_id": key_id(key),
         "task": "summary",
-        "route": "web",
+        "route": "/v1/chat/completions",
         "environment": "production",
         "stream": True,
         "status": "succeeded",

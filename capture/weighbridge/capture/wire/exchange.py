@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from weighbridge.capture.wire.call import Call
 from weighbridge.capture.wire.carried import Answering, Names
 from weighbridge.capture.wire.recounts import MOST_ONE, Recounts
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, FinishReason, ForeignIdKind, GapReason, ReportPart
-from weighbridge.schemas.identity import NAME, AttemptKey
+from weighbridge.schemas.identity import NAME, ROUTE, AttemptKey
 
 if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
@@ -80,7 +81,7 @@ class Exchanges:
             usage_expected=call.usage_expected,
             tenant=_allowed(names.tenant) or self.context.tenant,
             task=_allowed(names.task) or self.context.task,
-            route=_allowed(names.route) or self.context.route,
+            route=_allowed(names.route, ROUTE) or self.context.route,
         )
         attempt = self.bound(context).begin(key=key, request=request, scope=scope, number=number)
         if call.parameters != _NO_PARAMETERS:
@@ -99,8 +100,8 @@ class Exchanges:
         return found
 
 
-def _allowed(name: str | None) -> str | None:
-    return name if name is not None and NAME.fullmatch(name) else None
+def _allowed(name: str | None, pattern: re.Pattern[str] = NAME) -> str | None:
+    return name if name is not None and pattern.fullmatch(name) else None
 
 
 class Exchange:

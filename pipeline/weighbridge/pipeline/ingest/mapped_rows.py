@@ -22,7 +22,7 @@ from weighbridge.pipeline.ingest.pseudonyms import tenants
 from weighbridge.pipeline.ingest.tabular import Rows, read
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason, ReportPart
-from weighbridge.schemas.identity import IDENTIFIER, NAME, key_id
+from weighbridge.schemas.identity import IDENTIFIER, NAME, ROUTE, key_id
 from weighbridge.schemas.leaves import ENUMERATED, MEASURE_KEYS
 from weighbridge.schemas.table import Column
 from weighbridge.schemas.tables import UNASSIGNED
@@ -162,11 +162,11 @@ def _attempts(reader: Reader, mapping: TableMapping, source: Source, leaves: pl.
 def _names(reader: Reader, mapping: TableMapping, source: Source) -> dict[str, pl.Series]:
     """Names as the rows give them, else as the call does, else as the mapping does."""
 
-    def named(ours: str, *standing: str | None) -> pl.Series:
+    def named(ours: str, *standing: str | None, pattern: re.Pattern[str] = NAME) -> pl.Series:
         default = reader.constant(next((name for name in standing if name), None), pl.String)
         if ours not in mapping.columns:
             return default
-        return pl.select(pl.coalesce(reader.name(mapping.columns[ours]), default)).to_series()
+        return pl.select(pl.coalesce(reader.name(mapping.columns[ours], pattern), default)).to_series()
 
     model = named("model", source.model, mapping.model)
     tenant = reader.constant(source.tenant or mapping.tenant, pl.String)
@@ -185,7 +185,7 @@ def _names(reader: Reader, mapping: TableMapping, source: Source) -> dict[str, p
         "tenant": assigned,
         "tenant_key_id": ours,
         "task": named("task", source.task, mapping.task, UNASSIGNED),
-        "route": named("route", UNASSIGNED),
+        "route": named("route", UNASSIGNED, pattern=ROUTE),
     }
 
 
