@@ -16,8 +16,9 @@ import pytest
 from weighbridge.capture import layout, reader, scope, seal
 from weighbridge.capture.adapters import http_client
 from weighbridge.capture.context import Context
+from weighbridge.capture.dictionary import DictionaryFullError
 from weighbridge.capture.recorder import Recorder
-from weighbridge.schemas.enumerations import AttemptStatus, Stage
+from weighbridge.schemas.enumerations import AttemptStatus, GapReason, Stage
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.segment import read_table
 
@@ -284,3 +285,43 @@ def test_two_requests_at_once_do_not_mix(recorder: Recorder, tmp_path: Path) -> 
 def test_a_name_that_could_be_text_is_refused(recorder: Recorder) -> None:
     with scope.request(recorder, CONTEXT), pytest.raises(ConfigError), scope.stage(Stage.OTHER, "What is my salary"):
         pass
+
+
+def test_a_scope_keeps_its_words_however_many_contexts_are_bound_while_it_is_open(
+    recorder: Recorder, tmp_path: Path
+) -> None:
+    """Files forget what nobody uses. A stage may begin long after its request was last asked for."""
+    with scope.request(recorder, CONTEXT), scope.stage(Stage.RETRIEVAL, "slow"):
+        for number in range(3_000):
+            recorder.bind(Context(task=f"task-{number}")).begin().finish(DONE)
+        for number in range(9_000):
+            recorder.bind(Context(task=f"task-{number % 7}")).begin().finish(DONE)
+        with scope.stage(Stage.MODEL_CALL, "late"):
+            pass
+    recorder.close()
+    files = [reader.read_journal(path) for path in reader.journals(recorder.spool)]
+    assert len(files) > 1
+    assert [contents.damaged for contents in files] == [0] * len(files)
+    found = rows(recorder, tmp_path)
+    assert tree(found) == [("request", None, None), ("retrieval", "slow", "request"), ("model_call", "late", "slow")]
+    assert {(row["task"], row["tenant"][:2]) for row in found} == {("support", "t_")}
+
+
+def test_a_scope_that_was_left_is_forgotten_with_its_words(recorder: Recorder) -> None:
+    for number in range(50):
+        with scope.request(recorder, Context(task=f"task-{number}")):
+            pass
+    assert recorder.dictionary.in_use() == set()
+
+
+def test_a_request_without_room_for_its_words_still_runs(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise DictionaryFullError
+
+    told: list[tuple[object, int]] = []
+    monkeypatch.setattr(recorder.dictionary, "number", refuse)
+    monkeypatch.setattr(recorder.losses, "count", lambda reason, attempts=1: told.append((reason, attempts)))
+    with scope.request(recorder, CONTEXT), scope.stage(Stage.RETRIEVAL, "search"):
+        ran = True
+    assert ran
+    assert told == [(GapReason.BUFFER_FULL, 0)] * 2
