@@ -66,7 +66,7 @@ def packed(lake: Lake) -> int:
     return int(lake.scan("token_run").collect()["block"].n_unique())
 
 
-@pytest.mark.parametrize("kill", range(6))
+@pytest.mark.parametrize("kill", [0, 1, 2, *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(3, 20))])
 def test_a_kill_at_a_random_moment_loses_no_id(lake: Lake, keys: KeyFolder, tmp_path: Path, kill: int) -> None:
     every = fill(lake, keys, DAYS)
     child = subprocess.Popen(
