@@ -1,0 +1,1 @@
+"""Baseline: what is usual for a cell, with limits whose false-alarm rate is promised."""

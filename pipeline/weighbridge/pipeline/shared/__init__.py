@@ -1,0 +1,1 @@
+"""Shared: aggregates that may be shown to everybody: binned, and none of fewer than eleven."""
