@@ -39,7 +39,6 @@ class ContentFiles:
 
     def append(self, frame: bytes) -> GapReason | None:
         """Append one encrypted block; the reason where that cannot be done."""
-        self._quota.measure()
         try:
             with self._quota.room(len(frame), _WAIT_S):
                 if self._present is None:

@@ -72,7 +72,6 @@ class GapJournal:
     def _begin(self) -> None:
         self.forget()
         path, header, ordinal = self._place()
-        self._quota.measure()
         with self._quota.room(_BYTES, _WAIT_S):
             self._handle = open_private(path)
             try:

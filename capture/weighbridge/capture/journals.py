@@ -76,7 +76,6 @@ class Journals:
     def open(self) -> None:
         """Make the first file (under the lock)."""
         self.unopened = False
-        self.quota.measure()
         self._present.journal = self.filled(self._file(self._limits.wait_s))
 
     def _file(self, wait_s: float, size: int | None = None) -> Journal:
@@ -128,7 +127,6 @@ class Journals:
         elif isinstance(journal, MappedJournal) and self._next is None:
             busy = time.monotonic() - self._rolled_at < _BUSY_S
             if busy or journal.used() * 2 > journal.slots:
-                self.quota.measure()
                 made = self._file(_KEEPER_WAIT_S)
                 with self._dictionary.lock:
                     made = NoJournal(GapReason.SHUTDOWN) if self._refused(made) else self.filled(made)
@@ -158,7 +156,6 @@ class Journals:
 
         Where none can be made, a present one that still takes records stays.
         """
-        self.quota.measure()
         made = self._file(_KEEPER_WAIT_S, size)
         with self._dictionary.lock:
             if self._present.journal is not journal or self._refused(made):

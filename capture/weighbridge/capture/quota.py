@@ -13,7 +13,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,25 +30,21 @@ class Quota:
     def __init__(self, folder: Path, most: int) -> None:
         self._folder = folder
         self._most = most
-        self._sizes: dict[str, int] = {}  # replaced as a whole: threads read it without a lock
+        self._sizes: dict[str, int] = {}  # as last looked at; replaced as a whole, as threads may read it in no turn
         self._turn = threading.Lock()
         self._handle = -1
 
-    def measure(self) -> None:
-        """Look at every file again. Milliseconds where there are thousands: not for the request path."""
-        self._sizes = sizes(self._folder)
-
     @contextlib.contextmanager
     def room(self, size: int, wait_s: float) -> Iterator[None]:
-        """A turn in which `size` bytes more may be written; files of others are seen, growth since `measure` is not.
+        """A turn in which `size` bytes more may be written.
 
         Raises:
             JournalUnavailableError: there is no room for them.
         """
         ours = self._take_turn(wait_s)
         try:
-            self._sizes = sizes(self._folder, self._sizes)
-            if sum(self._sizes.values()) + size > self._most:
+            found = self._sizes = sizes(self._folder, self._sizes)
+            if sum(found.values()) + size > self._most:
                 raise JournalUnavailableError(GapReason.QUOTA)
             yield
         finally:
@@ -95,16 +91,18 @@ class Quota:
         self._close()
 
 
-def sizes(folder: Path, known: dict[str, int] | None = None) -> dict[str, int]:
-    """Bytes on disk of everything in a folder, by name; those of a name that is `known` are not looked up again."""
+def sizes(folder: Path, known: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Bytes on disk of everything in a folder, by name.
+
+    Args:
+        known: sizes of before; those of segments, which never change once they have their name, are taken from it.
+    """
     out: dict[str, int] = {}
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - no Path per file
-    except OSError:
-        return out
-    for name in names:
-        size = None if known is None else known.get(name)
-        out[name] = _bytes(os.path.join(folder, name)) if size is None else size  # noqa: PTH118 - as above
+    known = {} if known is None else known
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            sealed = entry.name in known and not entry.name.startswith(".") and entry.is_dir()
+            out[entry.name] = known[entry.name] if sealed else _bytes(entry.path)
     return out
 
 
