@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.pipeline import settings
-from weighbridge.pipeline.settings import KNOBS, Settings, document, find_config, load
+from weighbridge.pipeline.settings import DAYS, KNOBS, Settings, document, find_config, load
+from weighbridge.pipeline.settings_shape import Line, Named, Shape
 from weighbridge.schemas.errors import ConfigError
 
 
@@ -101,6 +102,24 @@ def test_keys_of_token_ids_and_acknowledgements_are_named(tmp_path: Path) -> Non
         ("lake = ''", {}, "allowed is a folder or an object-store URL"),
         ("title = ' '", {}, "allowed is one line of text"),
         ("lake =", {}, "is not TOML"),
+        ("retention = 5", {}, "retention is a whole number; a table is expected"),
+        ("[retention]\nid = 5", {}, "retention.id is unknown; did you mean ids? Known are reports, billing"),
+        ("[retention]\nids = '5'", {}, "retention.ids is text; a whole number is expected: token ids"),
+        ("[retention]\nids = true", {}, "retention.ids is true or false; a whole number is expected"),
+        ("[retention]\nids = -1", {}, "retention.ids is -1; allowed is a number of days from 0 to 36500"),
+        ("[retention]\nids = 36501", {}, "retention.ids is 36501; allowed is a number of days"),
+        ("[retention.tasks]\nchat = 5", {}, "retention.tasks.chat is a whole number; a table is expected"),
+        ("[retention.tasks.chat]\nspool = 5", {}, "retention.tasks.chat.spool is unknown; Known are billing"),
+        ("[retention.tasks.chat]\nids = 1.5", {}, "retention.tasks.chat.ids is a fraction"),
+        (
+            "[retention.tenants.'Acme Ltd']\nids = 5",
+            {},
+            "retention.tenants has a table of which the name is not a tenant",
+        ),
+        ("[retention]\ntenants = 5", {}, "retention.tenants is a whole number; a table is expected for each"),
+        ("", {"WEIGHBRIDGE_RETENTION": "ids = 5"}, "WEIGHBRIDGE_RETENTION is not JSON"),
+        ("", {"WEIGHBRIDGE_RETENTION": "[5]"}, "WEIGHBRIDGE_RETENTION is a list; a JSON object is expected"),
+        ("", {"WEIGHBRIDGE_RETENTION": '{"ids": 1.5}'}, "WEIGHBRIDGE_RETENTION.ids is a fraction"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, env: dict[str, str], message: str) -> None:
@@ -141,14 +160,16 @@ def test_the_written_file_names_every_knob_and_changes_nothing(tmp_path: Path) -
     text = document()
     assert tomllib.loads(text) == {}
     for knob in KNOBS:
-        assert f"# {knob.name} = " in text
+        assert (f"# [{knob.name}]" if knob.kind.shape else f"# {knob.name} = ") in text
         assert knob.env in text
         assert knob.doc in text
     assert load(config(tmp_path, text), env={}) == load(config(tmp_path, ""), env={})
 
 
 def test_every_default_of_the_written_file_is_a_valid_value(tmp_path: Path) -> None:
-    shown = "\n".join(line.removeprefix("# ") for line in document().splitlines() if " = " in line)
+    lines = document().splitlines()
+    shown = "\n".join(line.removeprefix("# ") for line in lines if " = " in line or line.startswith("# ["))
+    assert "[retention]" in shown
     assert load(config(tmp_path, shown), env={}) == load(config(tmp_path, ""), env={})
 
 
@@ -156,6 +177,49 @@ def test_a_chosen_value_is_written_and_read_back(tmp_path: Path) -> None:
     text = document({"title": 'Tokens "Q1" – 2026', "prices": ["own.toml"]})
     found = load(config(tmp_path, text), env={})
     assert (found.title, found.prices) == ('Tokens "Q1" – 2026', (tmp_path / "own.toml",))
+
+
+def test_a_table_is_filled_up_with_its_defaults_line_by_line(tmp_path: Path) -> None:
+    text = "[retention]\nids = 3\n[retention.tenants.t_0123456789abcdef]\nids = 1\n[retention.tasks.chat]\ntraces = 0\n"
+    path = config(tmp_path, text)
+    found = load(path, env={})
+    assert found.retention == {
+        "reports": 3650,
+        "billing": 3650,
+        "operations": 400,
+        "ids": 3,
+        "traces": 7,
+        "spool": 7,
+        "tenants": {"t_0123456789abcdef": {"ids": 1}},
+        "tasks": {"chat": {"traces": 0}},
+    }
+    of_table = {name: origin for name, origin in found.origins.items() if name.startswith("retention")}
+    assert of_table == dict.fromkeys(("retention", "retention.ids", "retention.tenants", "retention.tasks"), str(path))
+    assert load(config(tmp_path, ""), env={}).origins["retention"] == "default"
+
+
+def test_a_table_of_the_environment_stands_in_place_of_the_files(tmp_path: Path) -> None:
+    path = config(tmp_path, "[retention]\nids = 3\ntraces = 3\n")
+    found = load(path, env={"WEIGHBRIDGE_RETENTION": '{"ids": 5}'})
+    assert (found.retention["ids"], found.retention["traces"]) == (5, 7)
+    assert found.origins["retention.ids"] == "environment WEIGHBRIDGE_RETENTION"
+    assert "retention.traces" not in found.origins
+
+
+def test_a_chosen_table_is_written_and_read_back(tmp_path: Path) -> None:
+    chosen = {"ids": 5, "tasks": {"chat": {"ids": 2}}}
+    text = document({"retention": chosen, "title": "March"})
+    assert tomllib.loads(text) == {"title": "March", "retention": chosen}
+    assert load(config(tmp_path, text), env={}).retention["tasks"] == {"chat": {"ids": 2}}
+
+
+def test_named_tables_may_have_defaults_of_which_single_lines_are_changed() -> None:
+    shape = Shape((), (Named("tasks", "[a-z]+", "a task", (Line("ids", DAYS, 4, ""), Line("traces", DAYS, None, "")),
+                             {"chat": {"ids": 5, "traces": 6}}),))  # fmt: skip
+    assert shape.parse({"tasks": {"chat": {"traces": 1}, "code": {}}}, Path()) == {
+        "tasks": {"chat": {"ids": 5, "traces": 1}, "code": {"ids": 4}}
+    }
+    assert shape.parse({}, Path()) == {"tasks": {"chat": {"ids": 5, "traces": 6}}}
 
 
 def test_each_knob_is_a_field_and_settings_are_frozen(tmp_path: Path) -> None:

@@ -2,28 +2,39 @@
 
     command line  >  environment (WEIGHBRIDGE_...)  >  weighbridge.toml  >  default
 
-Nothing else of the product reads the environment. Paths in the file are relative to the folder of the file.
+Nothing else of the product reads the environment. Paths in the file are relative to the folder of the file. A policy
+with structure is a table of the file (`[retention]`), with one line per key here too.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shlex
 import tomllib
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from weighbridge.pipeline.settings_shape import (
+    InsideError,
+    Kind,
+    Line,
+    Named,
+    Shape,
+    json_object,
+    nearest,
+    type_name,
+)
 from weighbridge.schemas.errors import ConfigError
 
 FILE = "weighbridge.toml"
 PREFIX = "WEIGHBRIDGE_"
 CONFIG_ENV = "WEIGHBRIDGE_CONFIG"
 LOG_LEVELS = ("debug", "info", "warning", "error")
+_CENTURY = 36_500
 # Names of the environment that start like ours and are no knobs: where the file is, what tests and the agent use.
 _RESERVED = frozenset(
     {
@@ -31,17 +42,6 @@ _RESERVED = frozenset(
         "WEIGHBRIDGE_ROOT_KEY",  # the root key of token ids, where that is how they are kept
     }
 )
-
-
-class Kind(NamedTuple):
-    """A type of knob: its name in messages, how text becomes a value, how a TOML value becomes one.
-
-    `parse` raises ValueError with the values that are allowed.
-    """
-
-    name: str
-    types: tuple[type, ...]
-    parse: Callable[[Any, Path], object]
 
 
 def _location(value: str, folder: Path) -> str:
@@ -111,6 +111,16 @@ def _line(value: str, _: Path) -> str:
     return value
 
 
+def _days(value: int, _: Path) -> int:
+    if not 0 <= value <= _CENTURY:
+        raise ValueError(f"a number of days from 0 to {_CENTURY}")
+    return value
+
+
+def _table(shape: Shape) -> Kind:
+    return Kind("a table", (dict,), shape.parse, shape)
+
+
 LOCATION = Kind("text", (str,), _location)
 PATH = Kind("text", (str,), _path)
 MAYBE_PATH = Kind("text", (str,), _maybe_path)
@@ -121,6 +131,26 @@ WHOLE = Kind("a whole number", (int,), _whole)
 ZONE = Kind("text", (str,), _zone)
 LEVEL = Kind("text", (str,), _level)
 LINE = Kind("text", (str,), _line)
+DAYS = Kind("a whole number", (int,), _days)
+
+_DAYS_OF_ROWS = (
+    Line("billing", DAYS, 3650, "exact counts, usage reports, invoices, amounts, findings"),
+    Line("operations", DAYS, 400, "requests and their stages"),
+    Line("ids", DAYS, 30, "token ids, and their keys"),
+    Line("traces", DAYS, 7, "traces of sparse strategies, and their keys"),
+)
+_DAYS_OF_SOME = tuple(Line(line.name, DAYS, None, line.doc) for line in _DAYS_OF_ROWS)
+RETENTION = Shape(
+    lines=(
+        Line("reports", DAYS, 3650, "reports and closes"),
+        *_DAYS_OF_ROWS,
+        Line("spool", DAYS, 7, "sealed segments on this host, from their acknowledgement on"),
+    ),
+    named=(
+        Named("tenants", r"t_[0-9a-f]{16}|unassigned", "a tenant's pseudonym, as reports show it", _DAYS_OF_SOME),
+        Named("tasks", r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}", "the name of a task", _DAYS_OF_SOME),
+    ),
+)
 
 
 def _knob(kind: Kind, default: object, doc: str) -> dict[str, object]:
@@ -129,7 +159,7 @@ def _knob(kind: Kind, default: object, doc: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every knob, resolved. `origins` says per knob where its value came from."""
+    """Every knob, resolved. `origins` says where each came from, and each line that is written in a table."""
 
     lake: str = field(metadata=_knob(LOCATION, "lake", "folder of the lake, or an object-store URL"))
     key_file: Path = field(
@@ -172,6 +202,9 @@ class Settings:
     )
     content_key_variable: str = field(
         metadata=_knob(VARIABLE, "", "environment variable with the root key of token ids, instead of a folder")
+    )
+    retention: Mapping[str, Any] = field(
+        metadata=_knob(_table(RETENTION), {}, "how many days each class of data is kept")
     )
 
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -251,7 +284,11 @@ def load(
 
     def take(knob: Knob, raw: object, where: str, origin: str, base: Path, types: tuple[type, ...]) -> None:
         values[knob.name] = _checked(knob, raw, where, base, types)
+        for name in [name for name in origins if name.startswith(f"{knob.name}.")]:
+            del origins[name]
         origins[knob.name] = origin
+        if knob.kind.shape:
+            origins.update({f"{knob.name}.{name}": origin for name in _mapping(raw)})
 
     for knob in KNOBS:
         take(knob, knob.default, knob.name, "default", folder, knob.kind.types)
@@ -280,23 +317,22 @@ def _read(config: Path) -> dict[str, object]:
 def _known(name: str, table: Mapping[str, Knob], where: str) -> Knob:
     if name in table:
         return table[name]
-    near = difflib.get_close_matches(name.lower() if table is _BY_NAME else name, table, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise ConfigError(f"{where}: unknown setting {name!r}; {hint}Known are {', '.join(table)}")
+    raise ConfigError(f"{where}: unknown setting {name!r}; {nearest(name, table)}")
+
+
+def _mapping(raw: object) -> Mapping[str, object]:
+    return json_object(raw) if isinstance(raw, str) else raw if isinstance(raw, Mapping) else {}
 
 
 def _checked(knob: Knob, raw: object, where: str, folder: Path, types: tuple[type, ...]) -> object:
     if not isinstance(raw, types) or isinstance(raw, bool):
-        raise ConfigError(f"{where} is {_toml_type(raw)}; {knob.kind.name} is expected: {knob.doc}")
+        raise ConfigError(f"{where} is {type_name(raw)}; {knob.kind.name} is expected: {knob.doc}")
     try:
         return knob.kind.parse(raw, folder)
+    except InsideError as error:
+        raise ConfigError(f"{where}{'.' if error.at else ''}{error.at} {error}") from error
     except ValueError as error:
         raise ConfigError(f"{where} is {raw!r}; allowed is {error}") from error
-
-
-def _toml_type(raw: object) -> str:
-    names = {bool: "true or false", int: "a whole number", float: "a fraction", str: "text", list: "a list"}
-    return names.get(type(raw), "a table" if isinstance(raw, dict) else type(raw).__name__)
 
 
 def document(given: Mapping[str, object] | None = None) -> str:
@@ -306,13 +342,33 @@ def document(given: Mapping[str, object] | None = None) -> str:
         given: knob name -> value to be written; the others stay commented out at their default.
     """
     lines = ["# Settings of Weighbridge. A commented line shows the default; the environment goes before this file."]
-    for knob in KNOBS:
+    for knob in sorted(KNOBS, key=lambda knob: knob.kind.shape is not None):  # what follows a table's head is in it
         chosen = (given or {}).get(knob.name)
-        value = json.dumps(knob.default if chosen is None else chosen, ensure_ascii=False)
-        lines += [
-            "",
-            f"# {knob.doc}",
-            f"# environment: {knob.env}",
-            f"{'# ' if chosen is None else ''}{knob.name} = {value}",
-        ]
+        lines += ["", f"# {knob.doc}"]
+        if knob.kind.shape:
+            lines.append(f"# environment: {knob.env}, one JSON object in place of the whole table")
+            lines += _document_table(f"{knob.name}", knob.kind.shape, _mapping(chosen))
+        else:
+            lines.append(f"# environment: {knob.env}")
+            lines.append(_document_line(knob.name, knob.default, chosen))
     return "\n".join(lines) + "\n"
+
+
+def _document_table(head: str, shape: Shape, chosen: Mapping[str, object]) -> Iterator[str]:
+    yield f"{'' if chosen else '# '}[{head}]"
+    for line in shape.lines:
+        yield f"{_document_line(line.name, line.default, chosen.get(line.name))}  # {line.doc}"
+    for named in shape.named:
+        tables = _mapping(chosen.get(named.name))
+        for name in dict.fromkeys((*named.default, *tables)):
+            written = _mapping(tables.get(name))
+            yield f"{'' if written else '# '}[{head}.{named.name}.{json.dumps(name)}]"
+            for key, value in {**named.default.get(name, {}), **written}.items():
+                yield _document_line(key, value, written.get(key))
+        keys = ", ".join(line.name for line in named.lines)
+        yield f"# Each [{head}.{named.name}.NAME] may have {keys}; NAME is {named.means}."
+
+
+def _document_line(name: str, default: object, chosen: object) -> str:
+    value = json.dumps(default if chosen is None else chosen, ensure_ascii=False)
+    return f"{'# ' if chosen is None else ''}{name} = {value}"
