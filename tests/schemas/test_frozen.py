@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "b3b877a4d56b07e6534f304aad916e0a9d758645ed68a06e0f4e02964653b11d"
+DIGEST = "1f076f11b00e3e0ad4d850eb10175a0c59348246e9bcd5cb29dff1ca84d36dae"
 
 
 def facts(column: Column) -> str:

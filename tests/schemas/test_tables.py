@@ -64,6 +64,15 @@ def test_identifiers_of_others_stand_in_one_restricted_table() -> None:
             assert not {"value", "alias_hi", "invoice_id"} & set(table.names)
 
 
+def test_what_everybody_may_read_names_no_attempt_tenant_file_or_moment() -> None:
+    shared = [table for table in TABLES.values() if table.domain is Domain.SHARED]
+    assert [table.name for table in shared] == ["shared_histogram"]
+    kept = {"attempt_hi", "attempt_lo", "request_hi", "request_lo", "tenant", "segment", "value", "arrived_at", "source"}
+    for table in shared:
+        assert not kept & set(table.names)
+        assert not any(column.personal or pa.types.is_timestamp(column.type) for column in table.columns)
+
+
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_a_column_is_well_formed(table: Table, column: Column) -> None:
     assert SNAKE.fullmatch(column.name)
@@ -122,6 +131,7 @@ def test_what_a_row_cannot_be_without() -> None:
         ("close", "rows"),
         ("receipt", "rows"),
         ("segment", "bytes"),
+        ("shared_histogram", "attempts"),
     }
 
 

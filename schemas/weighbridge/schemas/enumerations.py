@@ -412,6 +412,22 @@ class Domain(StrEnum):
     SHARED = "shared"
 
 
+class SharedMeasure(StrEnum):
+    """What a released histogram counts attempts by."""
+
+    ARRIVAL = "arrival"  # hour of the UTC day
+    INPUT_REPORTED = "input_reported"
+    OUTPUT_REPORTED = "output_reported"
+    CACHE_READ = "cache_read"
+    REASONING = "reasoning"
+    INPUT_OBSERVED = "input_observed"
+    OUTPUT_OBSERVED = "output_observed"
+    AMOUNT = "amount"  # money, in millionths of its currency
+    QUEUE = "queue"
+    FIRST_TOKEN = "first_token"  # noqa: S105 - a time, not a password
+    DURATION = "duration"
+
+
 class ReceiptMethod(StrEnum):
     """How data was erased."""
 
@@ -460,5 +476,6 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         MarkedBy,
         Domain,
         ReceiptMethod,
+        SharedMeasure,
     )
 }

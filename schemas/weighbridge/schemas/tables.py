@@ -703,6 +703,29 @@ RECEIPT = Table(
     daily=False,
 )
 
+SHARED_HISTOGRAM = Table(
+    "shared_histogram",
+    e.Domain.SHARED,
+    "How many attempts of a cell lie between two bounds, for everybody: never fewer than 11.",
+    (
+        day(),
+        text("provider", "who answered; null: the rest of the day, whose providers are too few to tell", pattern=NAME),
+        text("model", "the model; null: the rest of that provider", pattern=NAME),
+        text("task", "task type; null: the rest of that model", pattern=NAME),
+        closed("measure", e.SharedMeasure, "what is counted by", required=True),
+        text(
+            "unit",
+            "unit of the bounds: tokens, us, hour, or a currency whose millionths are meant",
+            required=True,
+            pattern=NAME,
+        ),
+        count("low", "least value, inclusive; null: not known, or in a bin too small to tell"),
+        count("high", "greatest value, inclusive; null with low"),
+        Column("attempts", attempt_key()[0].type, "how many attempts", nullable=False, minimum=11),
+    ),
+    key=("provider", "model", "task", "measure", "unit", "low"),
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -730,5 +753,6 @@ TABLES: dict[str, Table] = {
         ADJUSTMENT,
         CLOSE,
         RECEIPT,
+        SHARED_HISTOGRAM,
     )
 }
