@@ -179,6 +179,26 @@ def test_a_cancelled_request_tells_what_was_computed_for_nothing(
     assert len(rows) == 2
 
 
+def test_a_request_that_is_cancelled_while_it_waits_computed_nothing(
+    frameworks: tuple[Any, Any], model: Any, recorder: Recorder, written: Read
+) -> None:
+    _, transformers = frameworks
+    room = {"num_blocks": 128, "max_requests_per_batch": 1}
+    settings = paged(transformers, max_new_tokens=60, eos_token_id=-1, cache=room)
+    with adapter.install(model, recorder), model.continuous_batching_context_manager(**settings) as manager:
+        manager.add_request(PROMPT, request_id="first", streaming=True)
+        manager.add_request(PROMPT[:3], request_id="waits")
+        for result in manager:
+            if result.request_id == "first" and len(result.generated_tokens) == 5:
+                manager.cancel_request("waits")
+            if result.is_finished():
+                break
+    first, waits = sorted(written(recorder, "attempt"), key=lambda row: str(row["status"]), reverse=True)
+    assert (first["status"], first["output_computed"]) == ("succeeded", 60)
+    assert (waits["status"], waits["input_computed"], waits["output_computed"]) == ("aborted", None, 0)
+    assert waits["prefill_computed"] is None
+
+
 def test_requests_of_one_manager_stand_in_the_scopes_of_their_callers(
     frameworks: tuple[Any, Any], model: Any, recorder: Recorder, written: Read
 ) -> None:
@@ -281,7 +301,10 @@ def test_what_fails_in_the_engine_is_a_failed_attempt(
         (len(output.prompt_ids), len(output.generated_tokens)) if output.generated_tokens else (-1, -1)
         for output in results.values()
     ]
-    found = [(row["input_computed"] or -1, row["output_computed"] or -1) for row in engine]
+    found = [
+        tuple(-1 if row[name] is None else row[name] for name in ("input_computed", "output_computed"))
+        for row in engine
+    ]
     assert sorted(found) == sorted(expected)
     assert len(set(expected)) > 2
     for row in rows:
@@ -289,6 +312,25 @@ def test_what_fails_in_the_engine_is_a_failed_attempt(
     for row in refused:
         assert {row[name] for name in adapter.COUNTS} == {None}
     assert all(b"CANARY" not in path.read_bytes() for path in recorder.spool.iterdir())
+    capfd.readouterr()
+
+
+def test_what_fails_before_it_was_forked_has_no_further_sequences(
+    frameworks: tuple[Any, Any], model: Any, recorder: Recorder, written: Read, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, transformers = frameworks
+
+    def fail(*_: Any) -> None:
+        raise ValueError
+
+    settings = paged(transformers, max_new_tokens=4, do_sample=True, num_return_sequences=3)
+    with adapter.install(model, recorder):
+        model.register_forward_hook(fail)
+        results = model.generate_batch(PROMPTS, **settings, warmup=False)
+    assert {result.error is None for result in results.values()} == {False}
+    rows = written(recorder, "attempt")
+    assert told(rows, "status", "n", "output_computed") == [("failed", 3, None)] * len(PROMPTS)
+    assert written(recorder, "child") == []
     capfd.readouterr()
 
 
@@ -333,35 +375,35 @@ def test_a_prompt_the_queue_refuses_is_a_failed_attempt(
     assert {row["output_delivered"] for row in rows} == {None}
 
 
+@pytest.mark.parametrize("wanted", [1, 2])
 def test_level_2_has_the_ids_of_the_results(
-    frameworks: tuple[Any, Any], model: Any, deep_recorder: Recorder, written: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    wanted: int, frameworks: tuple[Any, Any], model: Any, deep_recorder: Recorder, written: Read,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     _, transformers = frameworks
-    offered: list[tuple[AttemptKey, Run]] = []
+    found: dict[AttemptKey, list[tuple[str, int, list[int]]]] = {}
     offer = deep_recorder.offer_ids
 
     def note(attempt: Attempt, runs: list[Run]) -> int:
-        offered.extend((attempt.key, run) for run in runs)
+        found[attempt.key] = [(str(run.stream), run.child, list(run.ids)) for run in runs]
         return offer(attempt, runs)
 
     monkeypatch.setattr(deep_recorder, "offer_ids", note)
     with adapter.install(model, deep_recorder):
         results = model.generate_batch(
-            PROMPTS, **paged(transformers, max_new_tokens=4, do_sample=True, num_return_sequences=2)
+            PROMPTS, **paged(transformers, max_new_tokens=4, do_sample=True, num_return_sequences=wanted)
         )
-    found: dict[AttemptKey, list[tuple[str, list[int]]]] = {}
-    for key, run in offered:
-        found.setdefault(key, []).append((str(run.stream), list(run.ids)))
+    names = [[f"req_{at}", f"req_{at}__child#0"][:wanted] for at in range(len(PROMPTS))]
     expected = [
-        [("prompt", prompt)]
-        + [("output", results[name].generated_tokens) for name in (f"req_{at}", f"req_{at}__child#0")]
-        for at, prompt in enumerate(PROMPTS)
+        [("prompt", 0, prompt)]
+        + [("output", child * (wanted > 1), results[name].generated_tokens) for child, name in enumerate(mine, 1)]
+        for prompt, mine in zip(PROMPTS, names, strict=True)
     ]
     assert sorted(found.values()) == sorted(expected)
     rows = written(deep_recorder, "attempt")
     assert {row["level"] for row in rows} == {2}
     assert {key_of(row): row["ids_expected"] for row in rows} == {
-        key: sum(len(ids) for _, ids in runs) for key, runs in found.items()
+        key: sum(len(ids) for *_, ids in runs) for key, runs in found.items()
     }
 
 

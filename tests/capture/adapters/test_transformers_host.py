@@ -223,7 +223,7 @@ def test_a_generate_inside_another_is_part_of_it(
     def ask(ids: Any, scores: Any) -> Any:
         nonlocal asked
         asked += 1
-        judge.generate(ids, max_new_tokens=1, do_sample=False, prompt_lookup_num_tokens=2)
+        judge.generate(ids, max_new_tokens=6, do_sample=False, prompt_lookup_num_tokens=2)
         return scores
 
     with adapter.install(llama, recorder), adapter.install(judge, recorder):
