@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "1f076f11b00e3e0ad4d850eb10175a0c59348246e9bcd5cb29dff1ca84d36dae"
+DIGEST = "c74ec792cbad0d6f0bcfd2783407ac41d02fc39b41830ecc7cef1fc3482e41a0"
 
 
 def facts(column: Column) -> str:
