@@ -23,6 +23,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import by_day, new_path, ordered, remove_file, write_file
 from weighbridge.pipeline.lake.place import Place
+from weighbridge.pipeline.lake.purge import Purged, purge
 from weighbridge.pipeline.lake.shape import declared, empty, fitted, polars_schema
 from weighbridge.schemas import canonical
 from weighbridge.schemas.errors import LakeError
@@ -213,6 +214,65 @@ class Lake:
                     retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False, full=True
                 )
         return len(crowded)
+
+    def rewrite(
+        self,
+        table: str,
+        change: Callable[[pl.DataFrame], pl.DataFrame],
+        *,
+        days: Collection[date] | None,
+        note: Mapping[str, str] = NO_NOTE,
+    ) -> int | None:
+        """Put `change(rows)` in the place of the rows of each day, all days in one commit; its version.
+
+        Args:
+            table: the table.
+            change: the rows of one day, sorted by key -> what they shall be; called once per day, one day in memory.
+            days: only these days; null means the whole table.
+            note: short facts for the table's history; see `noted`.
+
+        Returns:
+            The version that was committed, null where nothing changed.
+
+        Raises:
+            LakeError: the lake cannot be written; nothing was committed.
+        """
+        about = declared(table)
+        with self.lock(), told(f"writing {table}", self.place.root):
+            present = self._files(table)
+            actions: list[AddAction | RemoveAction] = []
+            with self._drafts(about) as write:
+                for day in present["day"].unique().sort().to_list():
+                    if days is not None and day not in days:
+                        continue
+                    before = self._day(about, day)
+                    after = ordered(about, fitted(table, change(before)))
+                    if not after.equals(before):
+                        actions += [*([write(day, after)] if after.height else []), *_removals(present, day)]
+                if actions:
+                    self._commit(about, self._writable(about), actions, note)
+            return self.version(table) if actions else None
+
+    def noted(self, table: str, name: str, value: str) -> int | None:
+        """The version of the last commit with this fact in its note, null where none is remembered."""
+        opened = self._opened(table)
+        if opened is None:
+            return None
+        with told(f"reading the history of {table}", self.place.root):
+            versions = [int(commit["version"]) for commit in opened.history() if commit.get(name) == value]
+        return max(versions, default=None)
+
+    def purge(self, table: str) -> Purged:
+        """Leave nothing on disk but the present version: no file or log entry of rows that are gone.
+
+        Raises:
+            LakeError: the lake cannot be written; running it again finishes it.
+        """
+        with self.lock(), told(f"purging {table}", self.place.root):
+            opened = self._opened(table)
+            if opened is None:
+                return Purged(0, 0)
+            return purge(self.place, self._uri(table), opened, self._files(table)["path"])
 
     def _uri(self, table: str) -> str:
         return self.place.at(declared(table).domain, table)
