@@ -52,6 +52,11 @@ class PriceBook:
         every = (row for layer in self._layers for rows in layer.values() for row in rows)
         return list({row.price_id: row for row in reversed(list(every))}.values())[::-1]
 
+    @property
+    def layers(self) -> list[list[PriceRow]]:
+        """The rows layer by layer, the most important first; with some left out, the others are found as before."""
+        return [[row for rows in layer.values() for row in rows] for layer in self._layers]
+
     def find(self, provider: str | None, model: str | None, day: date) -> PriceRow | None:
         """The row that is for this model on this UTC day, or null where none is known.
 

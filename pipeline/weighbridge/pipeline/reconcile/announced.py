@@ -23,7 +23,7 @@ from datetime import date, timedelta
 
 import polars as pl
 
-from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.tally import tallied
@@ -36,7 +36,7 @@ _RUN = "token_run"
 _TENANT = r"(?:^|[;, ])tenant=([^;, ]+)"
 
 
-def settled(lake: Lake, grace_days: int = GRACE_DAYS) -> list[date]:
+def settled(lake: Records, grace_days: int = GRACE_DAYS) -> list[date]:
     """The days that can get no more ids: all with attempts but the newest `grace_days`."""
     days = lake.days("attempt")
     return days[: max(0, len(days) - grace_days)]
@@ -89,7 +89,7 @@ def _short(month: Month, days: Sequence[date]) -> pl.DataFrame:
     return short.select(*BY, *KEY, "day", expected="ids_expected", observed="observed").collect(engine="streaming")
 
 
-def _unerased(lake: Lake, attempts: pl.DataFrame) -> pl.DataFrame:
+def _unerased(lake: Records, attempts: pl.DataFrame) -> pl.DataFrame:
     """The attempts whose ids no receipt says were erased; a receipt of one tenant is about that tenant only."""
     receipts = lake.scan("receipt", columns=["table_name", "first_day", "last_day", "scope"])
     of_runs = receipts.filter(pl.col("table_name") == _RUN).collect()

@@ -7,7 +7,6 @@ attempt without a report takes the row that prices its model that day, if one wa
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -16,7 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from weighbridge.pipeline.price.row import Match, PriceRow
+from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.price.table import rows_of
 from weighbridge.pipeline.reconcile import reports
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.tally import MONEY
@@ -39,12 +39,7 @@ class Prices:
     @classmethod
     def of(cls, price: pl.DataFrame, used: Iterable[str]) -> Prices:
         """From rows of the table `price`, only those whose id is among `used`."""
-        wanted = set(used)
-        cells: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        for row in price.iter_rows(named=True):
-            if row["price_id"] in wanted:
-                cells[row["price_id"]].append(row)
-        return cls({price_id: _row(rows) for price_id, rows in cells.items()})
+        return cls(rows_of(price, set(used)))
 
     def find(self, provider: str | None, model: str | None, day: date) -> PriceRow | None:
         """The one used row that is for this model on this day; null where none is, or several fit equally well."""
@@ -139,18 +134,3 @@ def _price(cell: Mapping[str, Any], prices: Prices) -> tuple[Decimal | None, str
         return None, None, None
     value = row.prices.get((TokenClass(cell["priced_as"]), Modality.TEXT))
     return value, None if value is None else row.currency, row.up_to_input_tokens
-
-
-def _row(cells: list[Mapping[str, Any]]) -> PriceRow:
-    first = cells[0]
-    return PriceRow(
-        provider=first["provider"],
-        match=Match(first["match"]),
-        model=first["model"],
-        prices={(TokenClass(c["token_class"]), Modality(c["modality"])): c["per_million"] for c in cells},
-        currency=first["currency"],
-        origin=first["origin"],
-        valid_from=first["valid_from"],
-        valid_to=first["valid_to"],
-        up_to_input_tokens=first["up_to_input_tokens"],
-    )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import polars as pl
 
-from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.records import Records, Tables
 from weighbridge.pipeline.reconcile import attempts, coverage, match, money, reports, template
 from weighbridge.pipeline.reconcile.explanation import ended_choices, explained, lessons_of
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
@@ -33,7 +33,7 @@ class Month:
         prices: the rows of the price book that were used in the lake.
     """
 
-    lake: Lake
+    lake: Tables
     period: str
     prices: money.Prices
 
@@ -133,6 +133,6 @@ class Month:
         return money.priced(parts, held, costs, self.prices)
 
 
-def days_of(lake: Lake, tables: Sequence[str]) -> list[date]:
+def days_of(lake: Records, tables: Sequence[str]) -> list[date]:
     """The days on which any of these tables has rows."""
     return sorted({day for table in tables for day in lake.days(table)})

@@ -10,6 +10,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.reconcile import gap_findings
 from weighbridge.pipeline.reconcile.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
@@ -61,7 +62,7 @@ def reconcile(
         LakeBusyError: another process is writing.
     """
     asked = months_of(lake) if month is None else (checked(month),)
-    prices = _prices(lake)
+    prices = prices_used(lake)
     found: list[Finding] = []
     total = Outcome()
     with lake.lock():
@@ -78,7 +79,7 @@ def reconcile(
     return ReconcileResult(asked, total.attempts, dict(sorted(total.statuses.items())), total.causes, tuple(ordered))
 
 
-def months_of(lake: Lake) -> tuple[str, ...]:
+def months_of(lake: Records) -> tuple[str, ...]:
     """The UTC months of which the lake has anything to say."""
     days = days_of(lake, ("attempt", "reading", "quarantine", "gap", "reconciled"))
     return tuple(sorted({month_of(day) for day in days}))
@@ -104,6 +105,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def _prices(lake: Lake) -> Prices:
+def prices_used(lake: Records) -> Prices:
+    """The rows of the price book that priced anything in the lake."""
     used = lake.scan("priced_amount", columns=["price_id"]).unique().collect(engine="streaming")["price_id"]
     return Prices.of(lake.scan("price").collect(), used.drop_nulls())

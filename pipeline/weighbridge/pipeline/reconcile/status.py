@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile.prefix import one_of
 from weighbridge.schemas.enumerations import FindingState
@@ -101,7 +102,7 @@ def change(
     return finding_id
 
 
-def states(lake: Lake, today: date) -> pl.DataFrame:
+def states(lake: Records, today: date) -> pl.DataFrame:
     """The state on the UTC day `today` of every finding that was ever changed.
 
     Returns:
@@ -117,7 +118,7 @@ def states(lake: Lake, today: date) -> pl.DataFrame:
     return shown.select(list(_STATES)).collect()
 
 
-def life(lake: Lake, today: date) -> pl.DataFrame:
+def life(lake: Records, today: date) -> pl.DataFrame:
     """Every finding of the lake with its `state`, and of its last change `changed_at`, `changed_by`, `expires_on`."""
     now = states(lake, today).drop("changes", "reason")
     found = lake.scan("finding").collect().join(now, on="finding_id", how="left", maintain_order="left")
