@@ -250,6 +250,20 @@ def test_prompts_of_a_batch_take_their_keys_in_their_own_order(
     assert len(rows) == 4 + 1 + 2
 
 
+def test_prompts_that_are_alike_take_their_keys_in_order_too(
+    frameworks: tuple[Any, Any], ending: Any, recorder: Recorder, written: Read
+) -> None:
+    _, transformers = frameworks
+    keys = [AttemptKey(1, number) for number in range(6)]
+    settings = paged(transformers, max_new_tokens=40, do_sample=True, cache={"seed": 1})
+    with adapter.install(ending, recorder), adapter.attempt_keys(*keys):
+        results = ending.generate_batch([PROMPT] * 6, **settings)
+    lengths = [len(results[f"req_{number}"].generated_tokens) for number in range(6)]
+    assert lengths != lengths[::-1]
+    rows = {key_of(row): row["output_computed"] for row in written(recorder, "attempt")}
+    assert [rows[key] for key in keys] == lengths
+
+
 def test_a_paged_generate_hands_its_prompts_over(
     frameworks: tuple[Any, Any], model: Any, recorder: Recorder, written: Read
 ) -> None:

@@ -150,8 +150,8 @@ class Managers(Method):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         manager = self.original(*args, **kwargs)
         with Guard("transformers.manager"):
-            if not any(requests.manager() is manager for requests in self._watched):
-                self._watched.add(Requests(manager, self._binding, self._keys, self._numbers))
+            # Into one that is watched already nothing is put again.
+            self._watched.add(Requests(manager, self._binding, self._keys, self._numbers))
         return manager
 
     def remove(self) -> None:
@@ -164,12 +164,10 @@ class Requests:
     """The requests of one manager.
 
     Attributes:
-        manager: a weak reference to it.
         installed: what was put into it.
     """
 
     def __init__(self, manager: Any, binding: Binding, keys: Keys, numbers: Callable[[Parameters], int]) -> None:
-        self.manager = weakref.ref(manager)
         self.installed = Installed(supported=True)
         self._binding = binding
         self._keys = keys
