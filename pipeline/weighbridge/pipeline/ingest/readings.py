@@ -9,6 +9,7 @@ import polars as pl
 
 from weighbridge.pipeline.ingest import merge_frame
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
+from weighbridge.pipeline.ingest.dialect_facts import Lookup
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.reading import no_dialect
@@ -33,6 +34,7 @@ _CARRIED = (
     "revision",
 )
 _LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers")
+REPORT_READ = (*_CARRIED, "part", *_LEAVES)
 _PARTS = ("row", "report_id", "provider", "api", "model", *_LEAVES)
 # Rows solved at once: enough that the work per call does not show, few enough that its columns stay small.
 _CHUNK = 250_000
@@ -40,16 +42,22 @@ _CHUNK = 250_000
 _BATCH = 1_000_000
 
 
-def read_reports(reports: pl.DataFrame) -> pl.DataFrame:
+def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.DataFrame:
     """Rows of `usage_report` to rows of `reading`: one per report, in the order of their first parts.
 
     Agrees row by row with `read_usage`. Every revision is read; which one counts is the caller's business.
+
+    Args:
+        reports: the rows.
+        dialects: gives the dialect of a provider and an API; by default those of this version.
     """
     if reports.is_empty():
         return empty("reading")
     frame = reports.with_row_index("row")
     singles, multiples = _by_parts(frame)
-    readings = pl.concat([*_read(singles, _alone), *_read(multiples, _merged)], how="diagonal").sort("row")
+    readings = pl.concat(
+        [*_read(singles, _alone, dialects), *_read(multiples, _merged, dialects)], how="diagonal"
+    ).sort("row")
     carried = _with_models(frame.select("row", *_CARRIED), multiples)[readings["row"]]
     return shaped("reading", pl.concat([carried.drop("row"), readings.drop("row")], how="horizontal"))
 
@@ -72,11 +80,11 @@ def _by_days(lake: Lake, days: Iterable[date]) -> Iterator[tuple[list[date], pl.
     """The reports that count, some days at a time: what one call of the solver costs does not show in that many."""
     taken: list[date] = []
     held: list[pl.DataFrame] = []
-    stored = lake.scan("usage_report", columns=_read_columns())
+    stored = lake.scan("usage_report", columns=list(REPORT_READ))
     for day in days:
         reports = stored.filter(pl.col("day") == day).collect()
         taken.append(day)
-        held.append(_last_revisions(reports))
+        held.append(last_revisions(reports))
         if sum(frame.height for frame in held) >= _CHUNK:
             yield taken, pl.concat(held)
             taken, held = [], []
@@ -90,11 +98,7 @@ def _replace(lake: Lake, readings: list[pl.DataFrame], days: list[date]) -> int:
     return whole.height
 
 
-def _read_columns() -> list[str]:
-    return [*_CARRIED, "part", *_LEAVES]
-
-
-def _last_revisions(reports: pl.DataFrame) -> pl.DataFrame:
+def last_revisions(reports: pl.DataFrame) -> pl.DataFrame:
     """The rows that count. A part that did not change is not stored again, so each part has its own last revision."""
     if reports.is_empty() or reports["revision"].max() == 0:
         return reports
@@ -130,9 +134,11 @@ def _with_models(carried: pl.DataFrame, multiples: pl.DataFrame) -> pl.DataFrame
     return joined.with_columns(model=pl.coalesce("model", "first_model")).drop("first_model")
 
 
-def _read(parts: pl.DataFrame, merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _read(
+    parts: pl.DataFrame, merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame], dialects: Lookup
+) -> Iterator[pl.DataFrame]:
     for (provider, api), rows in parts.partition_by("provider", "api", as_dict=True, maintain_order=True).items():
-        dialect = dialect_for(provider, api)
+        dialect = dialects(provider, api)
         if dialect is None:
             yield _unread(no_dialect(provider, api), rows)
             continue

@@ -1,0 +1,112 @@
+"""A dialect as plain values and back: no dialect holds code, so the rules a report was read by can be kept as data.
+
+Mappings become lists of pairs, for their order may count (the first value of an axis is the declared convention); sets
+become sorted lists. The values survive JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from weighbridge.pipeline.ingest.dialect import Absent, Axis, Dialect, Merge, Role, Stream
+from weighbridge.schemas.enumerations import Ended
+
+Facts = dict[str, Any]
+Lookup = Callable[[str | None, str | None], Dialect | None]
+
+
+def facts_of(dialect: Dialect) -> Facts:
+    """The facts of a dialect."""
+    return {
+        "name": dialect.name,
+        "apis": list(dialect.apis),
+        "providers": list(dialect.providers),
+        "source": dialect.source,
+        "containers": list(dialect.containers),
+        "roles": [[path, str(role)] for path, role in dialect.roles.items()],
+        "axes": [[str(axis), list(values)] for axis, values in dialect.axes.items()],
+        "absent": [[provider, _absent_facts(absent)] for provider, absent in dialect.absent.items()],
+        "stream": _stream_facts(dialect.stream),
+        "itemised": dialect.itemised,
+        "direct": dialect.direct,
+    }
+
+
+def dialect_of(facts: Facts) -> Dialect:
+    """The dialect with these facts.
+
+    Raises:
+        KeyError, TypeError, ValueError: they are not the facts of a dialect.
+    """
+    return Dialect(
+        name=facts["name"],
+        apis=tuple(facts["apis"]),
+        providers=tuple(facts["providers"]),
+        source=facts["source"],
+        containers=tuple(facts["containers"]),
+        roles={path: Role(role) for path, role in facts["roles"]},
+        axes={Axis(axis): tuple(values) for axis, values in facts["axes"]},
+        absent={provider: _absent_of(absent) for provider, absent in facts["absent"]},
+        stream=_stream_of(facts["stream"]),
+        itemised=facts["itemised"],
+        direct=facts["direct"],
+    )
+
+
+def lookup(dialects: Iterable[Dialect]) -> Lookup:
+    """As `dialects.dialect_for`, over other dialects than those of the folder; the first that fits is taken."""
+    known = tuple(dialects)
+
+    def found(provider: str | None, api: str | None) -> Dialect | None:
+        for dialect in known:
+            if api in dialect.apis and ("any" in dialect.providers or provider in dialect.providers):
+                return dialect
+        return None
+
+    return found
+
+
+def _absent_facts(absent: Absent) -> Facts:
+    return {
+        "zero": _sorted(absent.zero),
+        "zero_beside": [[str(role), _sorted(beside)] for role, beside in absent.zero_beside.items()],
+    }
+
+
+def _absent_of(facts: Facts) -> Absent:
+    return Absent(_roles(facts["zero"]), {Role(role): _roles(beside) for role, beside in facts["zero_beside"]})
+
+
+def _stream_facts(stream: Stream) -> Facts:
+    return {
+        "merge": str(stream.merge),
+        "opening": _sorted(stream.opening),
+        "revising": _sorted(stream.revising),
+        "closing": [[event, str(ended)] for event, ended in _pairs(stream.closing)],
+        "finish": [list(pair) for pair in stream.finish],
+        "unclosed": str(stream.unclosed),
+    }
+
+
+def _stream_of(facts: Facts) -> Stream:
+    return Stream(
+        merge=Merge(facts["merge"]),
+        opening=frozenset(facts["opening"]),
+        revising=frozenset(facts["revising"]),
+        closing={event: Ended(ended) for event, ended in facts["closing"]},
+        finish=tuple((held, name) for held, name in facts["finish"]),
+        unclosed=Ended(facts["unclosed"]),
+    )
+
+
+def _roles(names: Iterable[str]) -> frozenset[Role]:
+    return frozenset(Role(name) for name in names)
+
+
+def _sorted(names: Iterable[str]) -> list[str]:
+    return sorted(str(name) for name in names)
+
+
+def _pairs(mapping: Mapping[str, Ended]) -> list[tuple[str, Ended]]:
+    return list(mapping.items())
