@@ -97,6 +97,58 @@ def test_a_destroyed_key_is_gone_and_its_name_is_not_given_again(folder: KeyFold
     assert other != key
 
 
+def test_keys_are_listed_and_so_are_those_that_were_destroyed(folder: KeyFolder) -> None:
+    assert (folder.names(), folder.destroyed()) == ([], [])
+    folder.current(SCOPE)
+    folder.rotate(SCOPE)
+    folder.current(KeyScope("unassigned", 0, "2025-12"))
+    (folder.folder / "notes.txt").write_text("")
+    assert folder.names() == [FIRST, SECOND, "unassigned.0.2025-12.ids.1"]
+    folder.destroy(FIRST)
+    assert (folder.names(), folder.destroyed()) == ([SECOND, "unassigned.0.2025-12.ids.1"], [FIRST])
+
+
+def test_what_a_killed_process_left_of_a_key_goes_with_it(folder: KeyFolder) -> None:
+    name, _ = folder.current(SCOPE)
+    os.link(folder.folder / name, folder.folder / f".{name}.4711.1")
+    assert folder.destroy(name) is True
+    assert [path.name for path in folder.folder.iterdir()] == [name + ".destroyed"]
+
+
+DESTROY = """
+import os, signal, sys
+from pathlib import Path
+from weighbridge.schemas import keys
+steps = iter(range(int(sys.argv[2])))
+def step(call):
+    def counted(*arguments, **named):
+        if next(steps, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **named)
+    return counted
+for name in ("touch", "unlink", "open"):
+    setattr(Path, name, step(getattr(Path, name)))
+keys.os.fsync = step(os.fsync)
+keys.KeyFolder(Path(sys.argv[1])).destroy(sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_destruction_that_is_killed_is_finished_by_another(folder: KeyFolder, steps: int) -> None:
+    name, _ = folder.current(SCOPE)
+    ran = subprocess.run([sys.executable, "-c", DESTROY, folder.folder, str(steps), name], check=False)
+    assert ran.returncode == (-9 if steps < 6 else 0)
+    folder.destroy(name)
+    assert [path.name for path in folder.folder.iterdir()] == [name + ".destroyed"]
+    assert folder.current(SCOPE)[0] == SECOND
+
+
+def test_a_name_says_what_its_key_covers() -> None:
+    assert KeyScope.of(FIRST) == SCOPE
+    with pytest.raises(ValueError, match="no key name"):
+        KeyScope.of("notes.txt")
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", ".hidden", "a.b", FIRST + "/x", "t.1.2026-01.ids.1\n"])
 def test_what_is_no_key_name_never_becomes_a_path(folder: KeyFolder, name: str) -> None:
     with pytest.raises(KeyUnavailableError, match="no key name"):
@@ -121,7 +173,7 @@ def test_a_folder_that_cannot_be_made_gives_no_key(tmp_path: Path) -> None:
 SERVICE = """
 import hashlib, sys
 from pathlib import Path
-home, verb, what = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+home, verb, what = Path(sys.argv[1]), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else ""
 (home / "calls").open("a").write(verb + "\\n")
 name = what + ".4" if verb == "current" else what
 if (home / ("gone " + name)).exists():
@@ -131,6 +183,8 @@ if verb == "current":
     print(name, digits)
 elif verb == "get":
     print(digits)
+elif verb == "list":
+    print("t_0123456789abcdef.3.2026-01.ids.4")
 else:
     (home / ("gone " + name)).touch()
 """
@@ -143,10 +197,15 @@ def test_a_command_gives_keys_and_is_not_asked_twice(tmp_path: Path) -> None:
     assert keys.current(SCOPE) == (name, key)
     assert name == FIRST[:-1] + "4"
     assert keys.get(name) == key
+    assert keys.names() == [name]
     assert keys.destroy(name) is True
     with pytest.raises(KeyUnavailableError, match="`current` ended with exit code 3"):
         keys.current(SCOPE)
-    assert (tmp_path / "calls").read_text().split() == ["current", "get", "destroy", "current"]
+    assert (tmp_path / "calls").read_text().split() == ["current", "get", "list", "destroy", "current"]
+
+
+def test_a_command_need_not_know_how_to_list() -> None:
+    assert KeyCommand([sys.executable, "-c", "raise SystemExit(2)"]).names() is None
 
 
 @pytest.mark.parametrize(
@@ -176,6 +235,7 @@ def test_a_root_key_in_the_environment_gives_every_name_its_key() -> None:
     assert len(key) == KEY_BYTES
     assert keys.get(name) == key != keys.get(SECOND)
     assert KeyEnvironment("ROOT", {"ROOT": "ac" * 32}).get(name) != key
+    assert (keys.names(), keys.erases) == (None, False)
     with pytest.raises(KeyUnavailableError, match="use a folder"):
         keys.destroy(name)
 

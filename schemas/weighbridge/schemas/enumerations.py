@@ -434,6 +434,7 @@ class ReceiptMethod(StrEnum):
     KEY_DESTROYED = "key_destroyed"
     DELETED = "deleted"
     BOTH = "both"
+    CLEARED = "cleared"  # the row stays, what it said of somebody was taken out of it
 
 
 ENUMERATIONS: dict[str, type[StrEnum]] = {

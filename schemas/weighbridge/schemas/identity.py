@@ -114,6 +114,18 @@ def pseudonym(key: bytes, kind: str, name: str) -> str:
     return f"{kind[:1]}_{hmac.new(key, framed(kind, name), hashlib.sha256).hexdigest()[:16]}"
 
 
+def erased(what: str) -> str:
+    """How a receipt names a tenant or attempt that was erased: a hash that says whether it is the one you hold.
+
+    Without the pseudonym nobody gets from it to the pseudonym, and without the installation's key nobody gets from a
+    name to the pseudonym.
+
+    Args:
+        what: the pseudonym of a tenant, or the 32 hexadecimal digits of an attempt id.
+    """
+    return f"x_{hashlib.sha256(framed('weighbridge erased', what)).hexdigest()[:32]}"
+
+
 def key_id(key: bytes) -> str:
     """A public name of a key: says whether two hosts use the same one, says nothing about it."""
     return hashlib.blake2b(b"weighbridge key id", key=key[:64], digest_size=6).hexdigest()

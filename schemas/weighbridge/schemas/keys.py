@@ -41,9 +41,23 @@ class KeyScope:
         """The key's public name."""
         return f"{self.tenant}.{self.bucket}.{self.month}.{self.kind}.{version}"
 
+    @classmethod
+    def of(cls, name: str) -> KeyScope:
+        """What the key called `name` covers.
+
+        Raises:
+            ValueError: it is no key name.
+        """
+        if not KEY_NAME.fullmatch(name):
+            raise ValueError("this is no key name of this product")
+        tenant, bucket, month, kind, _ = name.split(".")
+        return cls(tenant, int(bucket), month, kind)
+
 
 class KeyProvider(Protocol):
-    """Three verbs. `current` makes the key if there is none yet."""
+    """Four verbs. `current` makes the key if there is none yet."""
+
+    erases: bool  # whether one key can be destroyed alone
 
     def current(self, scope: KeyScope) -> tuple[str, bytes]:
         """The name and the 32 bytes of the key new data of this scope is encrypted with.
@@ -59,8 +73,19 @@ class KeyProvider(Protocol):
             KeyUnavailableError: it does not exist (any more), or the provider cannot be reached.
         """
 
+    def names(self) -> list[str] | None:
+        """The names of all keys there are, in order; null where the provider does not tell.
+
+        Raises:
+            KeyUnavailableError: the provider cannot be reached.
+        """
+
     def destroy(self, name: str) -> bool:
-        """Destroy it for good; whether it existed."""
+        """Destroy it for good; whether it existed. Again, it does nothing.
+
+        Raises:
+            KeyUnavailableError: it could not be destroyed.
+        """
 
 
 class KeyFolder:
@@ -68,6 +93,8 @@ class KeyFolder:
 
     A destroyed key leaves an empty file `<name>.destroyed`, so that its version is not given again.
     """
+
+    erases = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -119,10 +146,10 @@ class KeyFolder:
             os.close(handle)
         try:
             os.link(temporary, self.folder / name)
-        except FileExistsError:
-            pass
+        except (FileExistsError, FileNotFoundError):
+            pass  # another process made it, and may even have destroyed it since
         finally:
-            temporary.unlink()
+            temporary.unlink(missing_ok=True)
         return name, self.get(name)
 
     def rotate(self, scope: KeyScope) -> str:
@@ -147,27 +174,54 @@ class KeyFolder:
             raise KeyUnavailableError(f"key {name} has {len(key)} bytes instead of {KEY_BYTES}; restore its file")
         return key
 
+    def names(self) -> list[str]:
+        """See `KeyProvider`."""
+        return sorted(path.name for path in self._paths() if KEY_NAME.fullmatch(path.name))
+
+    def destroyed(self) -> list[str]:
+        """The names of the keys that were destroyed, in order."""
+        told = (path.name.removesuffix(DESTROYED) for path in self._paths() if path.name.endswith(DESTROYED))
+        return sorted(name for name in told if KEY_NAME.fullmatch(name))
+
+    def _paths(self) -> list[Path]:
+        try:
+            return list(self.folder.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise KeyUnavailableError(f"the key folder cannot be read ({error.strerror})") from error
+
     def destroy(self, name: str) -> bool:
-        """See `KeyProvider`. The file is overwritten before it is unlinked."""
+        """See `KeyProvider`. Its end is on disk before the file is overwritten, and that before it is unlinked."""
         path = self.folder / name
         if not KEY_NAME.fullmatch(name) or not path.is_file():
             return False
-        (self.folder / (name + DESTROYED)).touch(mode=0o600)
-        with path.open("r+b") as file:
-            file.write(os.urandom(KEY_BYTES))
-            os.fsync(file.fileno())
-        path.unlink()
+        try:
+            (self.folder / (name + DESTROYED)).touch(mode=0o600)
+            _sync(self.folder)
+            with path.open("r+b") as file:
+                file.write(os.urandom(KEY_BYTES))
+                os.fsync(file.fileno())
+            for left in self.folder.glob(f".{name}.*"):  # a second name of the same file, of a process that was killed
+                left.unlink(missing_ok=True)
+            path.unlink()
+            _sync(self.folder)
+        except OSError as error:
+            raise KeyUnavailableError(f"key {name} could not be destroyed ({error.strerror})") from error
         with self._lock:
             self._cache = {scope: known for scope, known in self._cache.items() if known[0] != name}
         return True
 
 
 class KeyCommand:
-    """A command that speaks to a key service: `COMMAND current SCOPE`, `COMMAND get NAME`, `COMMAND destroy NAME`.
+    """A command that speaks to a key service: `COMMAND current SCOPE`, `get NAME`, `destroy NAME`, `list`.
 
-    `current` prints `<name> <64 hexadecimal digits>`, `get` the digits, `destroy` nothing; exit 0 means done. Keys are
-    kept in memory for the life of the process, at most 4,096 of them.
+    `current` prints `<name> <64 hexadecimal digits>`, `get` the digits, `list` one name a line, `destroy` nothing; exit
+    0 means done, for `destroy` also that the key was gone already. A service need not know `list`: it then ends with
+    another code. Keys are kept in memory for the life of the process, at most 4,096 of them.
     """
+
+    erases = True
 
     def __init__(self, command: Sequence[str], timeout_s: float = 10.0) -> None:
         self._command = tuple(command)
@@ -194,6 +248,11 @@ class KeyCommand:
         """See `KeyProvider`."""
         return _key(self._run("get", name).strip())
 
+    def names(self) -> list[str] | None:
+        """See `KeyProvider`; null where the service does not know `list`."""
+        done = self._done("list")
+        return None if done.returncode else sorted(filter(KEY_NAME.fullmatch, done.stdout.split()))
+
     def destroy(self, name: str) -> bool:
         """See `KeyProvider`."""
         self._run("destroy", name)
@@ -202,15 +261,18 @@ class KeyCommand:
         return True
 
     def _run(self, verb: str, argument: str) -> str:
-        try:
-            done = subprocess.run(  # noqa: S603 - the operator's own command, no shell
-                [*self._command, verb, argument], capture_output=True, timeout=self._timeout_s, check=False, text=True
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise KeyUnavailableError(f"the key command failed: {type(error).__name__}") from error
+        done = self._done(verb, argument)
         if done.returncode:
             raise KeyUnavailableError(f"the key command's `{verb}` ended with exit code {done.returncode}")
         return done.stdout
+
+    def _done(self, *words: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(  # noqa: S603 - the operator's own command, no shell
+                [*self._command, *words], capture_output=True, timeout=self._timeout_s, check=False, text=True
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise KeyUnavailableError(f"the key command failed: {type(error).__name__}") from error
 
 
 class KeyEnvironment:
@@ -218,6 +280,8 @@ class KeyEnvironment:
 
     For hosts that get their secrets that way and need no erasure by key: one key cannot be destroyed alone.
     """
+
+    erases = False
 
     def __init__(self, variable: str = "WEIGHBRIDGE_ROOT_KEY", environment: Mapping[str, str] = os.environ) -> None:
         self._variable = variable
@@ -235,6 +299,10 @@ class KeyEnvironment:
             raise KeyUnavailableError(f"the environment variable {self._variable} must hold 64 hexadecimal digits")
         return hmac.new(bytes.fromhex(digits), b"weighbridge content key " + name.encode(), hashlib.sha256).digest()
 
+    def names(self) -> list[str] | None:
+        """See `KeyProvider`: every name has a key, so there is no list of them."""
+        return None
+
     def destroy(self, name: str) -> bool:
         """Refuse: the key would come back.
 
@@ -242,6 +310,14 @@ class KeyEnvironment:
             KeyUnavailableError: always.
         """
         raise KeyUnavailableError(f"key {name} is derived from a root key and cannot be destroyed alone; use a folder")
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _version(name: str) -> int:

@@ -1,18 +1,20 @@
-"""Who gives the keys of token ids, as the settings say; only this room asks."""
+"""Who gives the keys of token ids, as the settings say. Only this room opens anything with them."""
 
 from __future__ import annotations
 
-from weighbridge.pipeline.content.blocks import Reader
 from weighbridge.pipeline.settings import Settings
 from weighbridge.schemas.block import check_cipher
 from weighbridge.schemas.errors import ConfigError
-from weighbridge.schemas.keys import KeyCommand, KeyEnvironment, KeyFolder
+from weighbridge.schemas.keys import KeyCommand, KeyEnvironment, KeyFolder, KeyProvider
 
 KNOBS = ("content_keys", "content_key_command", "content_key_variable")
 
 
-def key_provider(settings: Settings) -> Reader | None:
+def key_provider(settings: Settings, *, to_open: bool = True) -> KeyProvider | None:
     """The key provider of an installation, null where none is named.
+
+    Args:
+        to_open: blocks are to be opened with the keys; destroying them needs no cipher.
 
     Raises:
         ConfigError: more than one is named, or the folder of keys is not there or open to everybody.
@@ -23,7 +25,8 @@ def key_provider(settings: Settings) -> Reader | None:
         return None
     if len(named) > 1:
         raise ConfigError(f"{' and '.join(named)} are set; the keys are in one place, so name one of them")
-    check_cipher()
+    if to_open:
+        check_cipher()
     if settings.content_key_command:
         return KeyCommand(settings.content_key_command)
     if settings.content_key_variable:
