@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake import Lake, empty
 
 FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)
 
@@ -47,7 +47,7 @@ def test_a_mark_changes_with_its_day_and_with_no_other(tmp_path: Path) -> None:
     after = lake.marks("reconciled")
     assert after[FIRST] != before[FIRST]
     assert after[SECOND] == before[SECOND]
-    lake.replace("reconciled", rows(), days=[SECOND])
+    lake.replace("reconciled", empty("reconciled"), days=[SECOND])
     assert set(lake.marks("reconciled")) == {FIRST}
 
 
