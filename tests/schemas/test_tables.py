@@ -131,6 +131,7 @@ def test_what_a_row_cannot_be_without() -> None:
         ("close", "rows"),
         ("receipt", "rows"),
         ("segment", "bytes"),
+        ("quarantine_status", "line"),
         ("shared_histogram", "attempts"),
     }
 

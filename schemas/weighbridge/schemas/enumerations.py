@@ -338,7 +338,7 @@ class GapReason(StrEnum):
 
 
 class QuarantineReason(StrEnum):
-    """Why a row could not be read. Its text is never kept."""
+    """Why a record could not be read, or a stored row is held. Its text is never kept."""
 
     NOT_JSON = "not_json"
     NOT_AN_OBJECT = "not_an_object"
@@ -354,6 +354,14 @@ class QuarantineReason(StrEnum):
     BAD_IDENTIFIER = "bad_identifier"
     NEGATIVE_TIME = "negative_time"
     SCHEMA = "schema"
+    CONTRACT = "contract"  # it was read and is stored, and a rule of its table does not hold for it
+
+
+class QuarantineState(StrEnum):
+    """What was decided about a record in quarantine, or became of it."""
+
+    RELEASED = "released"  # a person says that the row may stand as it is
+    READ = "read"  # its file was read again, and it could be read
 
 
 class ChargeCategory(StrEnum):
@@ -437,6 +445,45 @@ class ReceiptMethod(StrEnum):
     CLEARED = "cleared"  # the row stays, what it said of somebody was taken out of it
 
 
+class Measure(StrEnum):
+    """What a baseline is the baseline of."""
+
+    TOKENS = "tokens"  # of one class in one request
+    REQUESTS = "requests"  # of one day
+    RETRIES = "retries"  # attempts of one day that were not the first of their request
+
+
+class BaselineMethod(StrEnum):
+    """How limits were made, and with them the test of a day."""
+
+    OWN_ROWS = "own_rows"  # order statistics of the cell's own rows: exact whatever their distribution
+    SIBLINGS = "siblings"  # too few rows, or rows of a day that go together: whole days beside those of sibling cells
+    DAY_COUNTS = "day_counts"  # counts of whole days beside those of all series
+    SHARE = "share"  # how many of the rows of reference and day are marked: exact
+    TASK_TABLE = "task_table"  # no history: the band declared for the task
+    REFUSED = "refused"  # no history and no declared band: no limit is made up
+
+
+class Season(StrEnum):
+    """The finest season that was taken off before limits were made, in UTC."""
+
+    HOUR_OF_WEEK = "hour_of_week"
+    HOUR_OF_DAY = "hour_of_day"
+    NONE = "none"
+
+
+class Driver(StrEnum):
+    """What moved where a cell left its baseline."""
+
+    REQUEST_VOLUME = "request_volume"
+    KEY_BURST = "key_burst"  # most of the additional requests came from one key, or by one route
+    MODEL_MIX = "model_mix"  # requests of a task went to another model, version or strategy
+    RETRIES = "retries"
+    CACHE_SHARE = "cache_share"
+    INPUT_PER_REQUEST = "input_per_request"
+    OUTPUT_PER_REQUEST = "output_per_request"
+
+
 ENUMERATIONS: dict[str, type[StrEnum]] = {
     member.__name__: member
     for member in (
@@ -470,6 +517,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         ForeignIdKind,
         GapReason,
         QuarantineReason,
+        QuarantineState,
         ChargeCategory,
         PriceBasis,
         PriceStatus,
@@ -478,5 +526,9 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         Domain,
         ReceiptMethod,
         SharedMeasure,
+        Measure,
+        BaselineMethod,
+        Season,
+        Driver,
     )
 }
