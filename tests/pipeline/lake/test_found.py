@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from weighbridge.pipeline.lake.found import write_findings
@@ -39,6 +40,14 @@ def test_a_room_replaces_its_own_findings_of_the_periods_it_looked_at(tmp_path: 
     assert lake.version("finding") == version, "nothing changed, nothing is written"
     write_findings(lake, [], origin=ours, periods=None)
     assert stored(lake) == {("another", "validate", "2026-01")}
+
+
+def test_of_a_period_only_what_was_looked_at_is_replaced(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    ours = FindingOrigin.VALIDATE
+    write_findings(lake, [finding("one_thing", ours), finding("another", ours)], origin=ours, periods=["2026-01"])
+    write_findings(lake, [], origin=ours, periods=["2026-01"], where=pl.col("code") == "another")
+    assert stored(lake) == {("one_thing", "validate", "2026-01")}
 
 
 @pytest.mark.parametrize(

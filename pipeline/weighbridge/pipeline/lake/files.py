@@ -11,6 +11,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
@@ -20,6 +21,21 @@ from deltalake.transaction import AddAction
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import complete
 from weighbridge.schemas.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One data file of a table.
+
+    Attributes:
+        day: its day, null where the table is not kept by day.
+        rows: how many rows it holds.
+        address: where it lies; see `Place.store_of`.
+    """
+
+    day: date | None
+    rows: int
+    address: str
 
 
 def by_day(about: Table, rows: pl.DataFrame) -> Iterator[tuple[date | None, pl.DataFrame]]:

@@ -13,13 +13,19 @@ from weighbridge.schemas.finding import Finding
 
 
 def write_findings(
-    lake: Lake, found: Sequence[Finding], *, origin: FindingOrigin, periods: Collection[str] | None
+    lake: Lake,
+    found: Sequence[Finding],
+    *,
+    origin: FindingOrigin,
+    periods: Collection[str] | None,
+    where: pl.Expr | None = None,
 ) -> None:
     """Replace the findings of one origin and these periods; all others stay. Nothing is written where nothing changed.
 
     Args:
         found: what was found; each has this origin, and one of these periods.
         periods: UTC months, or `all`; null: every period of this origin.
+        where: of those, only findings for which this holds are replaced; null: all.
 
     Raises:
         ValueError: a finding of another origin or period; nothing was written.
@@ -32,6 +38,8 @@ def write_findings(
     replaced = pl.col("origin") == origin
     if periods is not None:
         replaced &= pl.col("period").is_in(list(periods))
+    if where is not None:
+        replaced &= where.fill_null(value=False)
     with lake.lock():
         kept = lake.scan("finding").filter(~replaced).collect()
         lake.replace("finding", pl.concat([kept, frame]), days=None)

@@ -22,7 +22,7 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from weighbridge.pipeline.lake.failure import told
-from weighbridge.pipeline.lake.files import by_day, new_path, ordered, remove_file, write_file
+from weighbridge.pipeline.lake.files import Part, by_day, new_path, ordered, remove_file, write_file
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.purge import Purged, purge
 from weighbridge.pipeline.lake.shape import declared, empty, fitted, polars_schema
@@ -168,6 +168,14 @@ class Lake:
         opened = self._opened(table)
         found = [] if opened is None else opened.partitions()
         return sorted({date.fromisoformat(part["day"]) for part in found})
+
+    def parts(self, table: str) -> list[Part]:
+        """The files of the last version, in order of day and name; no data is read."""
+        files = self._files(table).sort("day", "path")
+        return [
+            Part(day, rows, self.place.at(declared(table).domain, table, path))
+            for path, rows, day in files.select("path", "rows", "day").iter_rows()
+        ]
 
     def rows(self, table: str) -> int:
         """How many rows a table has, from the statistics of its files."""

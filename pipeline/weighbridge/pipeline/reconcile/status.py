@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.life import states
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile.prefix import one_of
@@ -33,15 +34,6 @@ NEXT: dict[FindingState, tuple[FindingState, ...]] = {
     DISPUTED: (CREDITED, CLOSED),
     CREDITED: (CLOSED,),
     CLOSED: (),
-}
-_STATES = {
-    "finding_id": pl.String(),
-    "state": pl.String(),
-    "changed_at": pl.Datetime("us", "UTC"),
-    "changed_by": pl.String(),
-    "reason": pl.String(),
-    "expires_on": pl.Date(),
-    "changes": pl.Int32(),
 }
 
 
@@ -100,22 +92,6 @@ def change(
         }
         lake.append("finding_status", pl.DataFrame([row], schema=polars_schema("finding_status")))
     return finding_id
-
-
-def states(lake: Records, today: date) -> pl.DataFrame:
-    """The state on the UTC day `today` of every finding that was ever changed.
-
-    Returns:
-        finding_id, state, changed_at, changed_by, reason, expires_on, changes (how many). A waiver that has ended is
-        open; `expires_on` still says when it ended.
-    """
-    last = lake.scan("finding_status").sort("finding_id", "change").group_by("finding_id", maintain_order=True).last()
-    over = (pl.col("state") == str(WAIVED)) & (pl.col("expires_on") < today).fill_null(value=False)
-    shown = last.with_columns(
-        state=pl.when(over).then(pl.lit(str(OPEN))).otherwise(pl.col("state")),
-        changes=(pl.col("change") + 1).cast(pl.Int32),
-    )
-    return shown.select(list(_STATES)).collect()
 
 
 def life(lake: Records, today: date) -> pl.DataFrame:

@@ -1,0 +1,78 @@
+"""The texts of a table are read as its files hold them: each distinct one once, and a number per row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake.words import texts
+from weighbridge.schemas.errors import LakeError
+
+FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)
+
+
+def gaps(day: date, *sources: str, segment: str | None = None) -> pl.DataFrame:
+    """Gap records, one per source."""
+    rows = len(sources)
+    return pl.DataFrame(
+        {"day": [day] * rows, "source": sources, "reason": ["quota"] * rows, "attempts": [1] * rows},
+        schema_overrides={"attempts": pl.Int64},
+    ).with_columns(segment=pl.lit(segment, dtype=pl.String))
+
+
+def counted(lake: Lake, days: list[date | None] | None = None) -> dict[date | None, dict[str, Counter[str | None]]]:
+    """Day -> column -> how often each text stands there."""
+    found: dict[date | None, dict[str, Counter[str | None]]] = {}
+    for day, columns in texts(lake, "gap", ["source", "segment"], days):
+        for name, values in columns.items():
+            found.setdefault(day, {}).setdefault(name, Counter()).update(values.to_pylist())
+    return found
+
+
+def test_every_text_of_every_file_is_there_and_as_often(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, "a", "b", "a"))
+    lake.append("gap", pl.concat([gaps(FIRST, "c", segment="0" * 64), gaps(SECOND, "a")]))
+    assert counted(lake) == {
+        FIRST: {"source": Counter({"a": 2, "b": 1, "c": 1}), "segment": Counter({None: 3, "0" * 64: 1})},
+        SECOND: {"source": Counter({"a": 1}), "segment": Counter({None: 1})},
+    }
+    assert list(counted(lake, [SECOND])) == [SECOND]
+    assert counted(lake, []) == {}
+
+
+def test_a_distinct_text_is_held_once_per_stretch(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, *["a", "b"] * 500))
+    ((_, columns),) = texts(lake, "gap", ["source"], None)
+    assert sorted(columns["source"].dictionary.to_pylist()) == ["a", "b"]
+    assert len(columns["source"]) == 1000
+
+
+def test_a_table_that_is_not_kept_by_day_has_one_day_that_is_null(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    row = {"strategy_id": "0" * 32, "name": "dense", "family": "dense", "token_events": False, "parameters": "{}"}
+    lake.append("strategy", pl.DataFrame([row]))
+    assert [(day, c["name"].to_pylist()) for day, c in texts(lake, "strategy", ["name"], [None])] == [(None, ["dense"])]
+
+
+def test_a_file_that_is_no_longer_there_is_said_and_not_passed_over(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, "a"))
+    next(tmp_path.rglob("*.parquet")).unlink()
+    with pytest.raises(LakeError, match="reading gap"):
+        list(texts(lake, "gap", ["source"], None))
+
+
+def test_the_files_of_a_table_come_in_order_of_day(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    assert lake.parts("gap") == []
+    lake.append("gap", gaps(SECOND, "a", "b"))
+    lake.append("gap", gaps(FIRST, "c"))
+    assert [(part.day, part.rows) for part in lake.parts("gap")] == [(FIRST, 1), (SECOND, 2)]
+    assert all(Path(part.address).is_file() for part in lake.parts("gap"))
