@@ -216,7 +216,7 @@ def test_calls_of_many_threads_and_a_removal_in_their_midst(
 def test_a_generate_inside_another_is_part_of_it(
     frameworks: tuple[Any, Any], llama: Any, recorder: Recorder, written: Read
 ) -> None:
-    torch, _ = frameworks
+    torch, transformers = frameworks
     judge = tiny(frameworks, num_hidden_layers=1)
     asked = 0
 
@@ -224,6 +224,8 @@ def test_a_generate_inside_another_is_part_of_it(
         nonlocal asked
         asked += 1
         judge.generate(ids, max_new_tokens=6, do_sample=False, prompt_lookup_num_tokens=2)
+        if asked == 1:
+            judge.generate_batch(ids.tolist(), **paged(transformers, max_new_tokens=2))
         return scores
 
     with adapter.install(llama, recorder), adapter.install(judge, recorder):

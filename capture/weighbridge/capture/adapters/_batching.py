@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from weighbridge.capture.adapters._batch_request import Ended, Request
 from weighbridge.capture.adapters._counts import stated
-from weighbridge.capture.adapters._generate_call import Keys, current
+from weighbridge.capture.adapters._generate_call import Call, Keys, current
 from weighbridge.capture.adapters._method import Method
 from weighbridge.capture.adapters.adapter import Installed, put_attribute
 from weighbridge.capture.binding import Binding
@@ -80,39 +80,42 @@ class Batches(Method):
         self._seen = seen
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        around = current.get()
+        if around is not None and (around.ignored or around.attempt.binding is not self._binding):
+            return self.original(*args, **kwargs)  # part of a call of another model
+        inputs: Any = args[0] if args else kwargs.get("inputs")
+        count = len(inputs) if hasattr(inputs, "__len__") else 0
         batch = Batch({})
-        prompts: list[Sequence[int]] = []
         with Guard("transformers.batch"):
-            prompts = list(args[0] if args else kwargs.get("inputs") or ())
-            batch = self._begin(prompts)
+            batch = self._begin(inputs, count, around)
         token = _batch.set(batch)
         try:
             results = self.original(*args, **kwargs)
         except BaseException as error:
             with Guard("transformers.batch_failed"):
                 batch.end({}, _left(error))
-                self._write_unqueued(len(prompts) - len(batch.requests), _left(error))
+                self._write_unqueued(count - len(batch.requests), _left(error))
             raise
         finally:
             _batch.reset(token)
         with Guard("transformers.batch_finish"):
             if self._seen:
                 batch.end(results, None)
-                self._write_unqueued(len(prompts) - len(batch.requests), AttemptStatus.FAILED)
+                self._write_unqueued(count - len(batch.requests), AttemptStatus.FAILED)
             else:
                 self._write_results(results)
         return results
 
-    def _begin(self, prompts: Sequence[Sequence[int]]) -> Batch:
-        around = current.get()
+    def _begin(self, inputs: Any, count: int, around: Call | None) -> Batch:
         if around is None:
-            given: Sequence[AttemptKey | None] = self._keys.take(len(prompts))
+            given: Sequence[AttemptKey | None] = self._keys.take(count)
         else:
             # `generate()` with a paged cache hands its prompts over.
             around.batched, given = True, around.keys
         keys: dict[tuple[int, ...], deque[AttemptKey | None]] = defaultdict(deque)
-        for prompt, key in zip(prompts, given, strict=False):
-            keys[tuple(prompt)].append(key)
+        if given:
+            for prompt, key in zip(inputs, given, strict=False):
+                keys[tuple(prompt)].append(key)
         return Batch(keys)
 
     def _write_unqueued(self, count: int, status: AttemptStatus) -> None:
@@ -194,6 +197,8 @@ class Requests:
     # -- in the threads of callers -------------------------------------------------------------------------------------
 
     def _queue(self, put: Callable[..., Any], state: Any, *args: Any, **kwargs: Any) -> Any:
+        if _batch.get() is None and current.get() is not None:
+            return put(state, *args, **kwargs)  # part of a call of `generate()`
         with Guard("transformers.queued"):
             self._begin(state)
         try:

@@ -15,6 +15,7 @@ a host skips when it decodes. A stop string stays in the ids and is delivered. B
 Times are those of the call, so the prompts of a batch share them: `prefill_us` ends with the first token (of a beam
 search, with its first step; under speculation, with the first verify step), and `decode_us` is the rest of the total.
 
+A call inside another one (an assistant's, a judge's that a criterion asks) is part of it, not an attempt of its own.
 A model whose class has a `generate()` of its own, or prepares a call more than once (speech in several windows), is
 read only where its result begins with the prompt.
 
