@@ -58,6 +58,17 @@ def test_alias_rows_that_a_segment_brings_are_counted_and_joined_by_those_of_its
     assert (5, 6) in lake.scan("alias", columns=["alias_hi", "alias_lo"]).collect().rows()
 
 
+def test_records_of_tables_that_keep_no_file_are_counted_so_that_the_account_can_be_held_against_the_lake(
+    lake: Lake, take: Take, segment: Segment, attempt: Row
+) -> None:
+    strategy = {"strategy_id": "0" * 32, "name": "dense", "family": "dense", "token_events": False, "parameters": "{}"}
+    take([segment("a", attempt=[attempt(1), attempt(2)], strategy=[strategy])], lake)
+    take([segment("b", attempt=[attempt(3)], strategy=[strategy])], lake)
+    take([segment("c", attempt=[attempt(4)])], lake)
+    accounts = lake.scan("segment").sort("rows_in", "rows_unplaced").select("rows_in", "rows_out", "rows_unplaced")
+    assert accounts.collect().rows() == [(1, 1, 0), (2, 2, 1), (3, 3, 1)]
+
+
 REFUSED = [
     ("negative count", "attempt", {"output_computed": -1}, "schema", "attempt.output_computed"),
     ("negative time", "attempt", {"queue_us": -1}, "negative_time", "attempt.queue_us"),

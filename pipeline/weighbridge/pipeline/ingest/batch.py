@@ -37,21 +37,24 @@ COMMIT_ORDER = (
     "gap",
     "quarantine",
 )
-# What the record of a line is counted by; its identifiers go with it.
 # What the lake calls a file whose name is no name; its digest tells which it is.
 UNNAMED = "unnamed"
-_OF_A_LINE = ("request_scope", "attempt", "child", "usage_report", "invoice_line")
+# What the record of a line is counted by; its identifiers go with it.
+OF_A_LINE = ("request_scope", "attempt", "child", "usage_report", "invoice_line")
+# Tables of which the lake cannot tell how many rows were records of a file: they do not keep it, or have others too.
+UNPLACED = ("strategy", "alias", "quarantine")
 _DERIVED = {**dict.fromkeys((*ATTEMPT, "alias_hi", "alias_lo"), pl.Int64), "source": pl.String}
 
 
 @dataclass(slots=True)
 class Account:
-    """The rows of one file: records = out + quarantined + duplicate."""
+    """The rows of one file: records = out + quarantined + duplicate; some of those that are out are unplaced."""
 
     records: int = 0
     out: int = 0
     quarantined: int = 0
     duplicate: int = 0
+    unplaced: int = 0
 
 
 @dataclass(slots=True)
@@ -191,6 +194,11 @@ class Batch:
                 self.accounts[index].out += number
             elif outcome == DUPLICATE:
                 self.accounts[index].duplicate += number
+        for name in UNPLACED:
+            if name in told:
+                stored = told[name].filter("_counted", pl.col("outcome").is_in([NEW, THERE]))
+                for index, number in stored.group_by("_file").len().iter_rows():
+                    self.accounts[index].unplaced += number
         for file, account in zip(self.files, self.accounts, strict=True):
             if account.records != account.out + account.quarantined + account.duplicate:
                 raise LakeError(
@@ -201,7 +209,7 @@ class Batch:
 
     def _lines(self, told: dict[str, pl.DataFrame]) -> pl.DataFrame:
         """One outcome per record of the files that are counted by line: stored if any of its rows is."""
-        rows = [told[name].filter(~pl.col("_counted")) for name in _OF_A_LINE if name in told]
+        rows = [told[name].filter(~pl.col("_counted")) for name in OF_A_LINE if name in told]
         if not rows:
             return pl.DataFrame(schema={"_file": pl.Int32, "outcome": pl.String})
         stored = pl.col("outcome").is_in([NEW, THERE]).any()
@@ -224,6 +232,7 @@ class Batch:
                     "rows_out": account.out,
                     "rows_quarantined": account.quarantined,
                     "rows_duplicate": account.duplicate,
+                    "rows_unplaced": account.unplaced,
                     "schema_version": file.heading.schema_version,
                 }
                 for file, account in zip(self.files, self.accounts, strict=True)
