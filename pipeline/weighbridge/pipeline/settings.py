@@ -194,6 +194,9 @@ class Settings:
     ids_grace_days: int = field(
         metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many may still get token ids that were announced")
     )
+    shared_grace_days: int = field(
+        metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many are not yet released to the shared edition")
+    )
     content_keys: Path | None = field(
         metadata=_knob(MAYBE_PATH, "", "folder with the keys of token ids; only `content` and `nightly` read it")
     )

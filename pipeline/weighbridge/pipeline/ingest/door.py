@@ -56,7 +56,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
             raise ContractError(f"there is no file {path}; check the path, nothing was read")
-        if path.is_dir() and path.suffix != SUFFIX and not (path / MANIFEST).is_file():
+        if _is_folder(path):
             inside = sorted(p for p in path.iterdir() if _is_input(p))
             if not inside:
                 raise ContractError(
@@ -66,6 +66,15 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
             yield from inside
         else:
             yield path
+
+
+def holds_files(path: Path) -> bool:
+    """Whether a file, a segment, or a folder with any of them directly in it; a folder without is of no use."""
+    return not _is_folder(path) or any(_is_input(inside) for inside in path.iterdir())
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and path.suffix != SUFFIX and not (path / MANIFEST).is_file()
 
 
 def _is_input(path: Path) -> bool:

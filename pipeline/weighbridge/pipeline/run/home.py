@@ -6,6 +6,7 @@
     lake/                   the tables
     reports/                what people open
     spool/                  sealed segments wait here
+    state/                  which run is at work, and how far the last one came; may be lost
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from weighbridge.schemas.identity import key_id
 
 KEY_FILE = "keys/pseudonym.key"
 SPOOL = "spool"
+STATE = "state"
 NOTHING: Mapping[str, object] = {}
 _KEY_BYTES = 32
 _KEY_TEXT = re.compile(r"[0-9a-f]{32,128}")
@@ -61,6 +63,11 @@ class Home:
     def spool(self) -> Path:
         """Where sealed segments wait."""
         return self.root / SPOOL
+
+    @property
+    def state(self) -> Path:
+        """Where runs note what they are about; made when it is needed."""
+        return self.root / STATE
 
     def lake(self) -> Lake:
         """The lake, opened.

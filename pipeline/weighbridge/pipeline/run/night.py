@@ -1,50 +1,59 @@
-"""A night's work: take in files, read and price them, reconcile and report the months they touch, pack token ids.
+"""A night: take in what came, then do what is due, step by step, and pack the token ids that came.
 
-The command line and the scheduler call the same functions. Each of them is safe to run again: what is there already
-is left as it is, and the same lake gives the same bytes.
+    take in --> price --> reconcile --> share --> report --> pack
+    files       days      months        days      months     days
+
+What is due follows from the lake and from what the last runs did (`stamps`), not from what this one takes in. So a
+night that was killed anywhere is finished by the next one, and its result is that of a night nobody disturbed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-import polars as pl
-
 from weighbridge.pipeline.content.provider import key_provider
-from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
-from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
-from weighbridge.pipeline.ingest.readings import refresh_readings
-from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.price.book import PriceBook
-from weighbridge.pipeline.price.frame import refresh_prices
-from weighbridge.pipeline.reconcile.announced import settled
-from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
-from weighbridge.pipeline.report.report import ReportFiles, write_report
+from weighbridge.pipeline.content.recompress import Recompressed
+from weighbridge.pipeline.ingest.door import holds_files
+from weighbridge.pipeline.ingest.ingest import IngestResult
+from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.home import Home
-from weighbridge.pipeline.simulate.simulate import WRITERS
+from weighbridge.pipeline.run.rooms import (
+    Intake,
+    all_months,
+    days_of,
+    is_simulated,
+    months_of,
+    pack_ids,
+    priced_in,
+    read_anew,
+    set_prices,
+    take_in,
+    weigh,
+    write_reports,
+)
+from weighbridge.pipeline.run.step import Step, Work, no_news
+from weighbridge.pipeline.run.steps import NIGHT, PRICE, RECONCILE, REPORT
+from weighbridge.pipeline.run.turn import patiently, turn
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
-    """How files are to be read; null leaves the choice to the importer that recognises the file.
-
-    Attributes:
-        day: the UTC day of records without a time.
-        importer: name of the importer.
-        mapping: mapping file of the importer `mapped`.
-        provider, model, tenant, task: stand in where a record does not say.
-    """
-
-    day: date
-    importer: str | None = None
-    mapping: Path | None = None
-    provider: str | None = None
-    model: str | None = None
-    tenant: str | None = None
-    task: str | None = None
+__all__ = [
+    "Intake",
+    "Night",
+    "all_months",
+    "days_of",
+    "is_simulated",
+    "months_of",
+    "night",
+    "pack_ids",
+    "priced_in",
+    "read_anew",
+    "set_prices",
+    "take_in",
+    "weigh",
+    "write_reports",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,146 +62,82 @@ class Night:
 
     Attributes:
         ingested: the account of every file.
-        priced: how many readings of the days it touched have an amount.
+        days: the UTC days that were priced, in order.
+        priced: how many readings of these days have an amount.
         months: the UTC months that were reconciled, in order.
-        reconciled: month -> its result.
-        reports: month -> its files.
-        packed: what packing token ids did, null where no keys are named in the settings.
+        reports: month -> its page.
+        work: step -> what it did, in the order they ran.
+        packed: what packing token ids did, null where no keys are named in the settings or a gate refused.
+        refused: the step whose gate refused, null where none did.
     """
 
     ingested: IngestResult
+    days: tuple[str, ...]
     priced: int
     months: tuple[str, ...]
-    reconciled: dict[str, ReconcileResult]
-    reports: dict[str, ReportFiles]
+    reports: Mapping[str, Path]
+    work: Mapping[str, Work]
     packed: Recompressed | None = None
+    refused: str | None = None
 
 
-def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
-    """Ingest files and sealed segments; readings of the days they touch are made anew.
+def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None = None, wait_s: float = 0) -> Night:
+    """Take in `paths`, do all that is due, and pack the token ids that came.
 
-    Segments are acknowledged in the folder the settings name, which is made where it is not there.
-    """
-    if home.settings.acks is not None:
-        home.settings.acks.mkdir(parents=True, exist_ok=True)
-    return ingest(
-        paths,
-        home.lake(),
-        key=home.key,
-        day=intake.day,
-        importer=intake.importer,
-        mapping=intake.mapping,
-        provider=intake.provider,
-        model=intake.model,
-        tenant=intake.tenant,
-        task=intake.task,
-        acks=home.settings.acks,
-    )
-
-
-def read_anew(home: Home, days: Collection[date]) -> int:
-    """Read the usage reports of these days with the dialects of now; how many readings that is.
-
-    So a dialect that was mended, or that came later, mends the past too. Days that read as before are not written.
-    """
-    lake = home.lake()
-    with lake.lock():
-        return refresh_readings(lake, days)
-
-
-def set_prices(home: Home, days: Collection[date]) -> int:
-    """Price the readings of these days with the book and the user's own files; how many amounts that is."""
-    return refresh_prices(home.lake(), PriceBook.load(home.settings.prices), days)
-
-
-def priced_in(home: Home, days: Collection[date]) -> int:
-    """How many readings of these days have an amount: an unknown price makes none."""
-    amounts = home.lake().scan("priced_amount", columns=["day", "amount"])
-    known = amounts.filter(pl.col("day").is_in(list(days)), pl.col("amount").is_not_null())
-    return int(known.select(pl.len()).collect(engine="streaming").item())
-
-
-def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
-    """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
-    lake = home.lake()
-    grace = home.settings.ids_grace_days
-    return {month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace) for month in months}
-
-
-def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:
-    """Write the report of each of these months into `out`, or the installation's folder of reports."""
-    lake = home.lake()
-    settings = home.settings
-    return {
-        month: write_report(
-            lake,
-            month=month,
-            out=out or home.reports,
-            zone=settings.timezone,
-            title=settings.title,
-            simulated=is_simulated(lake),
-        )
-        for month in months
-    }
-
-
-def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None = None) -> Night:
-    """Take in `paths`, then price, reconcile and report the months they touch, and pack the token ids that came.
-
-    A file that was taken in before touches nothing, so a night without news only says so.
+    Args:
+        home: the installation.
+        paths: files, sealed segments, or folders of them; a folder may be empty.
+        intake: how files are to be read.
+        out: where reports are written; null means the folder of the settings.
+        wait_s: how long to wait for another run, or for another writer of the lake, seconds.
 
     Raises:
         ConfigError: the keys of token ids that the settings name cannot be used; nothing was taken in.
+        LakeBusyError: something else was writing for longer than `wait_s`; the next run goes on from there.
+        DiskFullError: the next run goes on from there.
     """
     key_provider(home.settings)
-    grace = home.settings.ids_grace_days
-    before = settled(home.lake(), grace)
-    taken = take_in(home, paths, intake)
-    # Days that can get no more token ids now: what is missing of them is a finding from this night on.
-    months = months_of([*taken.days, *set(settled(home.lake(), grace)).difference(before)])
-    set_prices(home, taken.days)
-    priced = priced_in(home, taken.days)
-    weighed, reports = weigh(home, months), write_reports(home, months, out)
-    return Night(taken, priced, months, weighed, reports, pack_ids(home, taken.days))
+    if out is not None:
+        home = replace(home, settings=replace(home.settings, reports=out))
+    with turn(home, wait_s=wait_s):
+        with spoken("taking files in"):
+            taken = patiently(lambda: take_in(home, what_came(paths), intake), wait_s)
+        done: dict[str, Work] = {}
+        units: dict[str, tuple[str, ...]] = {}
+        refused = None
+        for step in NIGHT:
+            units[step.name], done[step.name] = _done(home, step, wait_s)
+            if done[step.name].refused:
+                refused = step.name
+                break
+        packed = None if refused else patiently(lambda: pack(home, taken.days), wait_s)
+    return Night(
+        taken,
+        units.get(PRICE.name, ()),
+        done.get(PRICE.name, Work()).counts.get("priced", 0),
+        units.get(RECONCILE.name, ()),
+        done.get(REPORT.name, Work()).files,
+        done,
+        packed,
+        refused,
+    )
 
 
-def pack_ids(home: Home, days: Collection[date]) -> Recompressed | None:
-    """Pack the token ids of these days, and of those that a run that was cut off left in many blocks.
+def _done(home: Home, step: Step, wait_s: float) -> tuple[tuple[str, ...], Work]:
+    due = step.due(home)
+    return tuple(due), patiently(lambda: step.run(home, due), wait_s)
 
-    Room that earlier runs gave up is given back to the disk.
 
-    Returns:
-        What was done; null where the settings name no keys.
+def pack(home: Home, days: Iterable[date]) -> Recompressed | None:
+    """Pack the token ids of these days and of those that are still in many blocks; null where no keys are named.
 
-    Raises:
-        ConfigError: the keys cannot be used as the settings name them.
+    The same ids in fewer blocks are no news: what was done with their months stays done.
     """
-    keys = key_provider(home.settings)
-    if keys is None:
-        return None
     lake = home.lake()
-    done = recompress(lake, keys, {*days, *crowded(lake)})
-    lake.compact("token_run")
-    return done
+    with lake.lock(), no_news(home, NIGHT):
+        return pack_ids(home, set(days), lake=lake)
 
 
-def months_of(days: Iterable[date]) -> tuple[str, ...]:
-    """The UTC months, `YYYY-MM`, these days lie in, in order."""
-    return tuple(sorted({f"{day:%Y-%m}" for day in days}))
-
-
-def days_of(lake: Lake, months: Collection[str]) -> list[date]:
-    """The days of these months that have usage reports or attempts."""
-    held = {*lake.days("attempt"), *lake.days("usage_report")}
-    return sorted(day for day in held if f"{day:%Y-%m}" in months)
-
-
-def all_months(lake: Lake) -> tuple[str, ...]:
-    """The UTC months the lake has usage reports or attempts of."""
-    return months_of({*lake.days("attempt"), *lake.days("usage_report")})
-
-
-def is_simulated(lake: Lake) -> bool:
-    """Whether any segment of the lake was written by the simulation: such a report has to say so."""
-    written = lake.scan("segment", columns=["writer"]).collect()["writer"]
-    return bool(written.is_in(list(WRITERS)).any())
+def what_came(paths: Iterable[Path]) -> list[Path]:
+    """Those of these paths that hold anything: on a night without traffic a spool is empty, which is no mistake."""
+    return [path for path in paths if not path.exists() or holds_files(path)]

@@ -1,0 +1,165 @@
+"""The rooms of the pipeline, each called with the facts of one installation.
+
+The command line, a plain night and a scheduler's call the same functions. Each of them is safe to run again: what is
+there already is left as it is, and the same lake gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from weighbridge.pipeline.content.provider import key_provider
+from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
+from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
+from weighbridge.pipeline.ingest.readings import refresh_readings
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
+from weighbridge.pipeline.report.report import ReportFiles, write_report
+from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.shared.shared import SharedResult, derive
+from weighbridge.pipeline.simulate.simulate import WRITERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """How files are to be read; null leaves the choice to the importer that recognises the file.
+
+    Attributes:
+        day: the UTC day of records without a time.
+        importer: name of the importer.
+        mapping: mapping file of the importer `mapped`.
+        provider, model, tenant, task: stand in where a record does not say.
+    """
+
+    day: date
+    importer: str | None = None
+    mapping: Path | None = None
+    provider: str | None = None
+    model: str | None = None
+    tenant: str | None = None
+    task: str | None = None
+
+
+def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
+    """Ingest files and sealed segments; readings of the days they touch are made anew.
+
+    Segments are acknowledged in the folder the settings name, which is made where it is not there.
+    """
+    if home.settings.acks is not None:
+        home.settings.acks.mkdir(parents=True, exist_ok=True)
+    return ingest(
+        paths,
+        home.lake(),
+        key=home.key,
+        day=intake.day,
+        importer=intake.importer,
+        mapping=intake.mapping,
+        provider=intake.provider,
+        model=intake.model,
+        tenant=intake.tenant,
+        task=intake.task,
+        acks=home.settings.acks,
+    )
+
+
+def read_anew(home: Home, days: Collection[date]) -> int:
+    """Read the usage reports of these days with the dialects of now; how many readings that is.
+
+    So a dialect that was mended, or that came later, mends the past too. Days that read as before are not written.
+    """
+    lake = home.lake()
+    with lake.lock():
+        return refresh_readings(lake, days)
+
+
+def set_prices(home: Home, days: Collection[date]) -> int:
+    """Price the readings of these days with the book and the user's own files; how many amounts that is."""
+    return refresh_prices(home.lake(), PriceBook.load(home.settings.prices), days)
+
+
+def priced_in(home: Home, days: Collection[date]) -> int:
+    """How many readings of these days have an amount: an unknown price makes none."""
+    amounts = home.lake().scan("priced_amount", columns=["day", "amount"])
+    known = amounts.filter(pl.col("day").is_in(list(days)), pl.col("amount").is_not_null())
+    return int(known.select(pl.len()).collect(engine="streaming").item())
+
+
+def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
+    """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
+    lake = home.lake()
+    grace = home.settings.ids_grace_days
+    return {month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace) for month in months}
+
+
+def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:
+    """Write the report of each of these months into `out`, or the installation's folder of reports."""
+    lake = home.lake()
+    settings = home.settings
+    return {
+        month: write_report(
+            lake,
+            month=month,
+            out=out or home.reports,
+            zone=settings.timezone,
+            title=settings.title,
+            simulated=is_simulated(lake),
+        )
+        for month in months
+    }
+
+
+def share(home: Home, days: Collection[date]) -> SharedResult:
+    """Release the histograms of these days to the shared domain; days that were released before stay as they are."""
+    return derive(home.lake(), days=days)
+
+
+def pack_ids(home: Home, days: Collection[date], *, lake: Lake | None = None) -> Recompressed | None:
+    """Pack the token ids of these days, and of those that a run that was cut off left in many blocks.
+
+    Room that earlier runs gave up is given back to the disk.
+
+    Args:
+        lake: the lake, where the caller holds its lock.
+
+    Returns:
+        What was done; null where the settings name no keys.
+
+    Raises:
+        ConfigError: the keys cannot be used as the settings name them.
+    """
+    keys = key_provider(home.settings)
+    if keys is None:
+        return None
+    lake = lake or home.lake()
+    done = recompress(lake, keys, {*days, *crowded(lake)})
+    lake.compact("token_run")
+    return done
+
+
+def months_of(days: Iterable[date]) -> tuple[str, ...]:
+    """The UTC months, `YYYY-MM`, these days lie in, in order."""
+    return tuple(sorted({f"{day:%Y-%m}" for day in days}))
+
+
+def days_of(lake: Lake, months: Collection[str]) -> list[date]:
+    """The days of these months that have usage reports or attempts."""
+    held = {*lake.days("attempt"), *lake.days("usage_report")}
+    return sorted(day for day in held if f"{day:%Y-%m}" in months)
+
+
+def all_months(lake: Lake) -> tuple[str, ...]:
+    """The UTC months the lake has usage reports or attempts of."""
+    return months_of({*lake.days("attempt"), *lake.days("usage_report")})
+
+
+def is_simulated(lake: Lake) -> bool:
+    """Whether any segment of the lake was written by the simulation: such a report has to say so."""
+    written = lake.scan("segment", columns=["writer"]).collect()["writer"]
+    return bool(written.is_in(list(WRITERS)).any())

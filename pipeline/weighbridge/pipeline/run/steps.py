@@ -1,0 +1,138 @@
+"""The steps of a night, in their order. Each reads what the ones before it wrote.
+
+price       day    readings to amounts
+reconcile   month  gaps, causes, findings
+share       day    histograms for everybody, of days that are settled
+report      month  page, workbook and tables
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+
+import polars as pl
+
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.reconcile.announced import settled
+from weighbridge.pipeline.reconcile.period import ends
+from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
+from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.rooms import all_months, is_simulated, priced_in, set_prices, share, weigh, write_reports
+from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day
+from weighbridge.pipeline.shared.shared import due as days_to_share
+from weighbridge.schemas import canonical
+from weighbridge.schemas.tables import TABLES
+
+# A report may be booked some days after its attempt, across the end of a month; a zone moves that end by a day.
+_AROUND = timedelta(days=2)
+_WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
+_REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap")
+
+
+def price_marks(home: Home) -> dict[str, str]:
+    """Days with readings, marked by them and by the prices that hold on that day."""
+    lake = home.lake()
+    prices = prices_by_day(PriceBook.load(home.settings.prices))
+    days = dict.fromkeys(lake.days("priced_amount"), "") | marks_by_day(lake, ("reading",))
+    return {day.isoformat(): hashed([mark, prices(day)]) for day, mark in days.items()}
+
+
+def prices_by_day(book: PriceBook) -> Callable[[date], str]:
+    """A function that marks a day by the rows of the book that hold on it, in their layers."""
+    rows = [(number, row) for number, layer in enumerate(book.layers) for row in layer]
+    turns = sorted({turn for _, row in rows for turn in (row.valid_from, row.valid_to) if turn})
+    marks = [
+        hashed(f"{number} {row.price_id}" for number, row in rows if row.holds_on(begin))
+        for begin in (date.min, *turns)
+    ]
+    return lambda day: marks[bisect_right(turns, day)]
+
+
+def _price(home: Home, units: Sequence[str]) -> Work:
+    days = days_in(units)
+    return Work({"readings": set_prices(home, days), "priced": priced_in(home, days)})
+
+
+def reconcile_marks(home: Home) -> dict[str, str]:
+    """Months with rows, marked by them, by what was booked around their ends, and by what can get no more ids."""
+    lake = home.lake()
+    days = marks_by_day(lake, _WEIGHED)
+    closed = settled(lake, home.settings.ids_grace_days)
+    out = {}
+    for month in months_to_weigh(lake):
+        about = [f"{day} {mark}" for day, mark in days.items() if _touches(month, day)]
+        out[month] = hashed([home.key_id, *about, *(day for day in closed if _touches(month, day))])
+    return out
+
+
+def _reconcile(home: Home, months: Sequence[str]) -> Work:
+    done = weigh(home, months).values()
+    counts = {"attempts": sum(each.attempts for each in done), "findings": sum(len(each.findings) for each in done)}
+    return Work({"months": len(months), **counts})
+
+
+def share_marks(home: Home) -> dict[str, str]:
+    """Days that may be released and were not yet, marked by their rows: one that was too small may have grown."""
+    lake = home.lake()
+    days = marks_by_day(lake, ("reconciled",))
+    return {day.isoformat(): days[day] for day in days_to_share(lake, home.settings.shared_grace_days)}
+
+
+def _share(home: Home, units: Sequence[str]) -> Work:
+    done = share(home, days_in(units))
+    return Work({"days": len(done.days), "rows": done.rows, "too_small": len(done.small)})
+
+
+def report_marks(home: Home) -> dict[str, str]:
+    """Months with attempts, marked by their rows, their findings and the life of these, and how they are shown."""
+    lake = home.lake()
+    days = marks_by_day(lake, _REPORTED)
+    settings = home.settings
+    shown = [settings.title, settings.timezone, home.reports, is_simulated(lake)]
+    found = _findings(lake)
+    out = {}
+    for month in all_months(lake):
+        about = [f"{day} {mark}" for day, mark in days.items() if _touches(month, day)]
+        out[month] = hashed([*shown, *about, found(month)])
+    return out
+
+
+def _findings(lake: Lake) -> Callable[[str], str]:
+    """A function that marks a month by its findings and those of the installation, each with its life."""
+    findings, lives = (lake.scan(table).collect() for table in ("finding", "finding_status"))
+
+    def mark(month: str) -> str:
+        own = findings.filter(pl.col("period").is_in([month, "all"]))
+        life = lives.filter(pl.col("finding_id").is_in(own["finding_id"].implode()))
+        return hashed(_digest(*pair) for pair in (("finding", own), ("finding_status", life)))
+
+    return mark
+
+
+def _digest(table: str, rows: pl.DataFrame) -> str:
+    return canonical.digest(canonical.rows(TABLES[table], rows.to_arrow(compat_level=pl.CompatLevel.oldest())))
+
+
+def _report(home: Home, months: Sequence[str]) -> Work:
+    files = write_reports(home, months)
+    return Work({"reports": len(files)}, {month: made.html for month, made in files.items()})
+
+
+def _touches(month: str, day: date) -> bool:
+    first, last = ends(month)
+    return first - _AROUND <= day <= last + _AROUND
+
+
+def days_in(units: Sequence[str]) -> list[date]:
+    """The days that units of steps by day name."""
+    return [date.fromisoformat(unit) for unit in units]
+
+
+PRICE = Step("price", price_marks, _price)
+RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
+SHARE = Step("share", share_marks, _share)
+REPORT = Step("report", report_marks, _report)
+NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, SHARE, REPORT)
