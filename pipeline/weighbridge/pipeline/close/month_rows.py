@@ -1,0 +1,142 @@
+"""Which rows of a lake belong to the close of a month: part by part, each sorted by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+
+import polars as pl
+
+from weighbridge.pipeline.close.layout import ALL, BLANKED, CLOSED, NEIGHBOURS, PART_ROWS, TENANT, PartName
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.pipeline.reconcile.frames import KEY
+from weighbridge.pipeline.reconcile.month import Month
+from weighbridge.pipeline.reconcile.period import ends
+from weighbridge.schemas.table import Table
+
+# Rows of these tables that lie on another day than the rest of their attempt are needed to reconcile it again.
+_OF_ATTEMPTS = ("attempt", "child", "priced_amount", "reading")
+# Tables whose rows say which file they came from.
+_FROM_FILES = ("attempt", "usage_report", "reading", "gap", "quarantine", "alias", "foreign_id", "child")
+EVERY_PERIOD = "all"
+
+
+def parts_of(month: Month) -> Iterator[tuple[PartName, pl.DataFrame]]:
+    """Every part of the close of a month but its tenants, in the order of their names; parts without rows are left out.
+
+    Args:
+        month: the month, with the prices that were used in the lake.
+    """
+    for name in sorted(CLOSED):
+        table = CLOSED[name]
+        if table is TENANT:
+            continue
+        for part, rows in _daily(month, table) if table.daily else [(ALL, _whole(month, name))]:
+            if rows.height:
+                yield PartName(name, part), ordered(table, rows)
+
+
+def ordered(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in the one order they have in a close: by key, and by whatever else tells equal keys apart."""
+    blank = [pl.lit(None, dtype=rows.schema[name]).alias(name) for name in BLANKED.get(table.name, ())]
+    held = rows.with_columns(blank).select(table.names)
+    if held.select(table.key).is_duplicated().any():
+        others = [name for name in table.names if name not in table.key and not held.schema[name].is_nested()]
+        return held.sort(*table.key, *others, maintain_order=True)
+    return held.sort(table.key)
+
+
+def _daily(month: Month, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The days of a table, a few at a time, and the rows of other days that reconciling needs."""
+    first, last = ends(month.period)
+    days = [day for day in month.lake.days(table.name) if first <= day <= last]
+    for batch in _batches(month.lake, table.name, days):
+        rows = month.lake.scan(table.name, first=batch[0], last=batch[-1]).filter(pl.col("day").is_in(batch))
+        yield batch[0].isoformat(), rows.collect(engine="streaming")
+    if table.name in _OF_ATTEMPTS:
+        moved = month.placement.moved.lazy().select(KEY)
+        outside = month.lake.scan(table.name).filter(~pl.col("day").is_between(first, last))
+        if month.placement.moved.height:
+            yield NEIGHBOURS, outside.join(moved, on=list(KEY), how="semi").collect(engine="streaming")
+    if table.name == "gap":
+        yield NEIGHBOURS, _gaps_beside(month)
+
+
+def _batches(lake: Records, table: str, days: Sequence[date]) -> Iterator[list[date]]:
+    counted = lake.scan(table, columns=["day"]).filter(pl.col("day").is_in(list(days))).group_by("day").len().collect()
+    sizes: dict[date, int] = dict(counted.iter_rows())
+    batch: list[date] = []
+    held = 0
+    for day in days:
+        if batch and held + sizes.get(day, 0) > PART_ROWS:
+            yield batch
+            batch, held = [], 0
+        batch.append(day)
+        held += sizes.get(day, 0)
+    if batch:
+        yield batch
+
+
+def _gaps_beside(month: Month) -> pl.DataFrame:
+    """Known losses of other days that reach into the month, or join one that does, or name an attempt of it."""
+    first, last = ends(month.period)
+    gaps = month.lake.scan("gap").collect()
+    began, ended = pl.col("began_at").dt.date(), pl.col("ended_at").dt.date()
+    spans = gaps.with_columns(
+        _first=pl.min_horizontal("day", began.fill_null(pl.col("day"))),
+        _last=pl.max_horizontal("day", ended.fill_null(pl.col("day"))),
+    )
+    begin, end = first, last
+    while True:
+        inside = spans.filter((pl.col("_first") <= end) & (pl.col("_last") >= begin))
+        reach = inside.select(pl.col("_first").min(), pl.col("_last").max()).row(0) if inside.height else (begin, end)
+        if (min(begin, reach[0]), max(end, reach[1])) == (begin, end):
+            break
+        begin, end = min(begin, reach[0]), max(end, reach[1])
+    near = (pl.col("_first") <= end) & (pl.col("_last") >= begin)
+    named = spans.filter(pl.col("attempt_lo").is_not_null() & ~near)
+    if named.height:
+        own = month.read("reading", KEY).collect(engine="streaming").unique()
+        named = named.join(own, on=list(KEY), how="semi")
+    held = pl.concat([spans.filter(near), named])
+    return held.filter(~pl.col("day").is_between(first, last)).select(gaps.columns)
+
+
+def _whole(month: Month, table: str) -> pl.DataFrame:
+    """The rows of a table that is not kept by day which the month is about, or rests on."""
+    first, last = ends(month.period)
+    lake, frame = month.lake, month.lake.scan(table)
+    periods = [month.period, EVERY_PERIOD]
+    begin = datetime.combine(first, time.min)
+    end = datetime.combine(last, time.min) + timedelta(days=1)
+    match table:
+        case "adjustment":
+            frame = frame.filter(pl.col("period") == month.period)
+        case "finding":
+            frame = frame.filter(pl.col("period").is_in(periods))
+        case "finding_status":
+            about = lake.scan("finding", columns=["finding_id", "period"]).filter(pl.col("period").is_in(periods))
+            frame = frame.join(about.select("finding_id"), on="finding_id", how="semi")
+        case "invoice_line":
+            starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("period_start", "period_end"))
+            frame = frame.filter((starts < end) & (stops > begin))
+        case "price":
+            frame = frame.filter(pl.col("price_id").is_in(list(month.prices.rows)))
+        case "receipt":
+            early = (pl.col("first_day") <= last).fill_null(value=True)
+            frame = frame.filter(early & (pl.col("last_day") >= first).fill_null(value=True))
+        case "segment" | "quarantine_status":
+            frame = frame.filter(pl.col("segment").is_in(files_of(month)))
+        case _:
+            raise NotImplementedError(f"which rows of {table} belong to a month is not said; say it in `month_rows`")
+    return frame.collect()
+
+
+def files_of(month: Month) -> list[str]:
+    """Digests of the files that rows of the month came from."""
+    first, last = ends(month.period)
+    named: set[str] = set()
+    for table in _FROM_FILES:
+        found = month.lake.scan(table, first=first, last=last, columns=["segment"]).unique().collect(engine="streaming")
+        named.update(found["segment"].drop_nulls())
+    return sorted(named)
