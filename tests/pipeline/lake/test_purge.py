@@ -76,7 +76,7 @@ def test_rewriting_changes_the_days_it_has_to_in_one_commit(lake: Lake) -> None:
         seen.append(rows["day"][0])
         return rows if rows["day"][0] == FIRST else without(rows)
 
-    assert lake.rewrite("gap", change, days=None, note={"receipt": "r"}) == before + 1
+    assert lake.rewrite("gap", change, days=None, note=lambda: {"receipt": "r"}) == before + 1
     assert seen == [FIRST, FIRST + timedelta(days=1), FIRST + timedelta(days=2)]
     assert lake.scan("gap").filter(pl.col("attempt_hi") == GONE).collect()["day"].to_list() == [FIRST]
     assert lake.rows("gap") == 4
@@ -106,8 +106,19 @@ def test_a_table_without_days_is_rewritten_as_a_whole(lake: Lake) -> None:
     assert lake.scan("strategy").collect()["name"].to_list() == ["sparse"]
 
 
+def test_a_note_that_cannot_be_given_stops_the_commit(lake: Lake) -> None:
+    def refused() -> dict[str, str]:
+        raise ValueError
+
+    version, files = lake.version("gap"), sorted(folder(lake).rglob("*"))
+    with pytest.raises(ValueError):
+        lake.rewrite("gap", without, days=None, note=refused)
+    assert (lake.version("gap"), sorted(folder(lake).rglob("*"))) == (version, files)
+    assert lake.rewrite("gap", lambda rows: rows, days=None, note=refused) is None
+
+
 def test_a_commit_is_found_by_its_note(lake: Lake) -> None:
-    version = lake.rewrite("gap", without, days=None, note={"receipt": "r"})
+    version = lake.rewrite("gap", without, days=None, note=lambda: {"receipt": "r"})
     lake.append("gap", days(1))
     assert lake.noted("gap", "receipt", "r") == version
     assert lake.noted("gap", "receipt", "other") is None

@@ -30,6 +30,7 @@ def acknowledge(segment: Path, digest: str, folder: Path | None = None) -> Path 
         return None
     path = (folder or segment.absolute().parent) / f"{digest}{ACK}"
     with contextlib.suppress(OSError):
-        path.touch()
+        if not path.exists():  # the first word counts: its age says how long the segment has been in the lake
+            path.touch()
         return path
     return None

@@ -184,6 +184,11 @@ class Lake:
             return 0
         return int(pl.DataFrame(opened.get_add_actions(flatten=True))["num_records"].cast(pl.Int64).sum())
 
+    def counts(self, table: str) -> dict[date | None, int]:
+        """Day -> how many rows it has, from the statistics of its files; null stands for a table not kept by day."""
+        found = self._files(table).group_by("day").agg(pl.col("rows").sum()).sort("day")
+        return dict(found.iter_rows())
+
     def version(self, table: str) -> int | None:
         """The number of the last commit, null where there is none."""
         opened = self._opened(table)
@@ -238,7 +243,7 @@ class Lake:
         change: Callable[[pl.DataFrame], pl.DataFrame],
         *,
         days: Collection[date] | None,
-        note: Mapping[str, str] = NO_NOTE,
+        note: Callable[[], Mapping[str, str]] = lambda: NO_NOTE,
     ) -> int | None:
         """Put `change(rows)` in the place of the rows of each day, all days in one commit; its version.
 
@@ -246,7 +251,8 @@ class Lake:
             table: the table.
             change: the rows of one day, sorted by key -> what they shall be; called once per day, one day in memory.
             days: only these days; null means the whole table.
-            note: short facts for the table's history; see `noted`.
+            note: short facts for the table's history (see `noted`); asked for when everything is written and nothing
+                is committed yet, and not at all where nothing changes. If it raises, nothing is committed.
 
         Returns:
             The version that was committed, null where nothing changed.
@@ -267,7 +273,7 @@ class Lake:
                     if not after.equals(before):
                         actions += [*([write(day, after)] if after.height else []), *_removals(present, day)]
                 if actions:
-                    self._commit(about, self._writable(about), actions, note)
+                    self._commit(about, self._writable(about), actions, note())
             return self.version(table) if actions else None
 
     def noted(self, table: str, name: str, value: str) -> int | None:
