@@ -121,7 +121,7 @@ class Content:
         self.room = buffer_bytes
         self._block_bytes = block_bytes
         self._block_age_s = block_age_s
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._draining = threading.Lock()
         self._queue: deque[tuple[Place, int, Sequence[Run]]] = deque()
         self.pairs: deque[tuple[Offering, int, Any, Any]] = deque()

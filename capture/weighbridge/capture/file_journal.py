@@ -53,13 +53,15 @@ class FileJournal:
         self.ordinal = ordinal
         self.slots = max(1, (size - PAGE) // SLOT)
         self._wait_s = wait_s
-        self._room = threading.BoundedSemaphore(max(1, buffer_bytes // _WAITING_BYTES))
+        self._room = max(1, buffer_bytes // _WAITING_BYTES)
         self._write = write
         self._losses = losses
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # of two threads, and of a signal handler in the middle of a finish
         self._taken = 0
         self._given = 0
+        self._records = 0
+        self._settled = 0  # of the records; only the writer counts it up, so that he waits for nobody
         self._recorded = False
         self._stopped_at: float | None = None
         self._left = False
@@ -90,13 +92,8 @@ class FileJournal:
         """
         if self.failed is not None:
             raise JournalUnavailableError(self.failed)
-        if not self._room.acquire(blocking=False):
-            raise JournalUnavailableError(GapReason.SLOW_DISK)
         done = self._give(slot, counted=True)
-        if done is None:
-            self._room.release()
-            return None
-        return done.wait(self._wait_s) and self.failed is None
+        return None if done is None else done.wait(self._wait_s) and self.failed is None
 
     def put_entry(self, slot: bytes) -> bool | None:
         """Hand over a slot that records refer to: there is always room for it, and nobody waits."""
@@ -107,6 +104,10 @@ class FileJournal:
         with self._lock:
             if self._given >= self.slots or self._stopped_at is not None:
                 return None
+            if counted:
+                if self._records - self._settled >= self._room:
+                    raise JournalUnavailableError(GapReason.SLOW_DISK)
+                self._records += 1
             self._given += 1
             self._queue.put((bytearray(slot), done, counted))
         return done
@@ -154,8 +155,7 @@ class FileJournal:
                 self.failed = reason_of(error) if isinstance(error, OSError) else GapReason.SERIALISE
             if self.failed is not None and counted:
                 self._lose(slot, self.failed)
-            if counted:
-                self._room.release()
+            self._settled += counted
             done.set()
         if self._left:
             self._let_go()

@@ -7,6 +7,7 @@ in `Present`, and comes here only when it is full. Whoever changes which file is
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
 import time
@@ -63,7 +64,7 @@ class Journals:
         self._next: MappedJournal | None = None
         self._old: list[Journal] = []
         self._mapped = limits.mapped and MAPPABLE
-        self._retiring = threading.Lock()
+        self._retiring = threading.RLock()
         self._rolled_at = -_BUSY_S
         self._held: tuple[int, float] | None = None
         self.unopened = False
@@ -146,8 +147,8 @@ class Journals:
         with self._dictionary.lock:
             if self._present.journal is not full:
                 return
-            made, self._next = self._next, None
-            self.change(full, made or self.filled(self._file(self._limits.wait_s)))
+            ready, self._next = self._next, None
+            self.change(full, ready or self.filled(self._file(self._limits.wait_s)))
             self._rolled_at = time.monotonic()
         self._rolled()
 
@@ -158,15 +159,18 @@ class Journals:
         """
         made = self._file(_KEEPER_WAIT_S, size)
         with self._dictionary.lock:
-            if self._present.journal is not journal or self._refused(made):
-                made.discard()
+            if self._refused(made):
                 return
             made = self.filled(made)
             if not isinstance(made, NoJournal) or not journal.usable():
                 self.change(journal, made)
 
     def change(self, before: Journal, after: Journal) -> None:
-        """Let `after` be the present file (under the lock)."""
+        """Let `after` be the present file (under the lock), or discard it where `before` is that no more."""
+        # Between this test and the change no signal handler can run, and change it: there is no call.
+        if self._present.journal is not before:
+            after.discard()
+            return
         self._present.journal = after
         before.stop()
         if not isinstance(before, NoJournal):
@@ -317,7 +321,9 @@ class Journals:
         """Write what waits and close the files; what is lost from then on is lost through shutdown."""
         self._drop_next()
         self.unopened = False
-        for step in (self.replace_lost, self.write_losses, lambda: self.retire(wait=True), self._close_last):
+        # Twice: a thread that goes on may fill the present file between the first look and the end.
+        retire = functools.partial(self.retire, wait=True)
+        for step in (self.replace_lost, self.write_losses, retire, self._close_last, retire):
             with Guard("close"):
                 step()
 

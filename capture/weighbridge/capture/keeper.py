@@ -7,6 +7,8 @@ policy. It never holds a lock that a fast finish needs.
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -23,7 +25,8 @@ class Keeper:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = weakref.ref(recorder)
         self._period = recorder.limits.keeper_s
-        self._wake = threading.Event()
+        # No Event: its lock is held for a moment, in which a signal handler or a fork may come.
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="weighbridge-keeper", daemon=True)
 
@@ -38,19 +41,21 @@ class Keeper:
 
     def wake(self) -> None:
         """Have the next round at once."""
-        self._wake.set()
+        self._calls.put(None)
 
     def stop(self) -> None:
         """Stop it and wait for the round under way."""
         self._stopped = True
-        self._wake.set()
+        self.wake()
         if self._thread is not threading.current_thread() and self._thread.ident is not None:
             self._thread.join(timeout=30)
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(self._period)
-            self._wake.clear()
+            with contextlib.suppress(queue.Empty):
+                self._calls.get(timeout=self._period)
+                while True:
+                    self._calls.get_nowait()
             recorder = None if self._stopped else self._recorder()
             if recorder is None:
                 return

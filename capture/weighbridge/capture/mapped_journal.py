@@ -30,7 +30,7 @@ from weighbridge.capture.journal import (
     repeated,
     unlinked,
 )
-from weighbridge.capture.layout import CHECKED, CLOSING, COMMIT, PAGE, RESERVE, SLOT, SLOTS_PER_PAGE, Kind
+from weighbridge.capture.layout import CHECKED, CLOSING, COMMIT, PAGE, RESERVE, SLOT, SLOTS_PER_PAGE, WORDS, Kind
 from weighbridge.capture.losses import REASONS, Loss, gap_of, gap_slot
 from weighbridge.schemas.enumerations import GapReason
 
@@ -94,7 +94,7 @@ class MappedJournal:
     def used(self) -> int:
         """Slots from the first to the last committed one, as far as the keeper has looked."""
         buffer, at = self.buffer, self._scan
-        end = self.slots_at + (self.slots - RESERVE) * SLOT
+        end = self._last()
         while at < end:
             last = -1
             for offset in range(at, min(at + 8 * PAGE, end), SLOT):
@@ -157,7 +157,11 @@ class MappedJournal:
 
     def holds(self, offset: int) -> bool:
         """Whether an offset that was taken is that of a slot of ours, though the file was stopped in the meantime."""
-        return offset < self.slots_at + (self.slots - RESERVE) * SLOT
+        return offset < (self._last() if self._limit is None else self._limit)
+
+    def _last(self) -> int:
+        """The offset after the last slot that is handed out."""
+        return self.slots_at + (self.slots - RESERVE) * SLOT
 
     def void(self, offset: int) -> None:
         """Commit a slot that was taken and is not needed, so that its page can be checked."""
@@ -186,10 +190,9 @@ class MappedJournal:
     def stop(self) -> None:
         """Hand out no more slots. Whoever was given one before may still be storing."""
         if self._limit is None:
-            last = self.slots_at + (self.slots - RESERVE) * SLOT
             # In this order: who passes the test against `end` has taken a slot below the limit.
             self.end = 0
-            self._limit = min(next(self.places), last)
+            self._limit = min(next(self.places), self._last())
             self._since = time.monotonic()
 
     def settled(self) -> bool:
@@ -213,6 +216,7 @@ class MappedJournal:
         until = time.monotonic() + wait_s
         while not self._all_committed() and time.monotonic() < until:
             time.sleep(0.001)
+        self._reach_last()
         taken = (self._limit - self.slots_at) // SLOT
         first_reserved = (self.slots - RESERVE) // SLOTS_PER_PAGE
         for page in [*self._waiting, *range(self._checked, -(-taken // SLOTS_PER_PAGE))]:
@@ -224,6 +228,17 @@ class MappedJournal:
         self.buffer[CLOSING : CLOSING + len(record)] = record
         self.buffer.flush()
         self._let_go()
+
+    def _reach_last(self) -> None:
+        """Move the limit behind what was voided beyond it: a slot that was taken while the limit was being set."""
+        assert self._limit is not None
+        commits = self.words[(self._limit >> 3) + WORDS : self._last() >> 3 : SLOT >> 3].tolist()
+        beyond = [number for number, commit in enumerate(commits) if commit]
+        for number in range(beyond[-1] if beyond else 0):
+            if not commits[number]:
+                self.void(self._limit + number * SLOT)
+        if beyond:
+            self._limit += (beyond[-1] + 1) * SLOT
 
     def _let_go(self) -> None:
         """Close the file, and never twice: its number may be that of another file by then."""
@@ -252,7 +267,7 @@ class MappedJournal:
 
         Whoever was forked in the middle of a finish still holds this object: none of its offsets is a slot any more.
         """
-        self.end = self.slots = 0
+        self.end = self.slots = self._limit = 0
         handle, self._handle = self._handle, -1
         with contextlib.suppress(OSError):
             os.close(handle)

@@ -32,6 +32,7 @@ class Quota:
         self._most = most
         self._sizes: dict[str, int] = {}  # as last looked at; replaced as a whole, as threads may read it in no turn
         self._turn = threading.Lock()
+        self._whose = 0
         self._handle = -1
 
     @contextlib.contextmanager
@@ -53,14 +54,16 @@ class Quota:
 
     def _take_turn(self, wait_s: float) -> bool:
         until = time.monotonic() + wait_s
-        while True:
+        while self._whose != threading.get_ident():  # else a signal handler, in the middle of our own turn
             if self._turn.acquire(blocking=False):
                 if self._lock_folder():
+                    self._whose = threading.get_ident()
                     return True
                 self._turn.release()
             if time.monotonic() >= until:
-                return False
+                break
             time.sleep(_AGAIN_S)
+        return False
 
     def _lock_folder(self) -> bool:
         """Whether nobody else has the turn."""
@@ -75,6 +78,7 @@ class Quota:
         return True
 
     def _end_turn(self) -> None:
+        self._whose = 0
         if self._handle >= 0:
             with contextlib.suppress(OSError):  # said aloud: a child forked meanwhile holds the same lock
                 fcntl.flock(self._handle, fcntl.LOCK_UN)

@@ -310,7 +310,7 @@ class Recorder(Records):
         self.journals.forget()
         self.content_files.forget()
         self.dictionary.lock = threading.RLock()
-        self._tally = threading.Lock()
+        self._tally = threading.RLock()
         self._reset()
         if self._closing:
             self.journals.closed = True

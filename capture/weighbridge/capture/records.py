@@ -45,7 +45,7 @@ class Records(Present):
         self.written_slow = 0
         self.not_durable = 0
         self.repeated = 0
-        self._tally = threading.Lock()
+        self._tally = threading.RLock()  # as all locks here: a signal handler may finish attempts of its own
 
     def open(self) -> None:
         """Open the first journal."""

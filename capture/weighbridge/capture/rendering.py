@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from weighbridge.capture import layout
@@ -134,7 +134,8 @@ def _is_word(value: object) -> TypeGuard[int]:
 
 def _whole(counts: object, most: int) -> list[int]:
     """As many counts as there are names for, whatever the caller passed; what is no 64-bit integer is unknown."""
-    if isinstance(counts, (str, bytes, Mapping)) or not isinstance(counts, Iterable):
+    # Of what can be read but once, the fast path may have read some.
+    if isinstance(counts, (str, bytes, Mapping, Iterator)) or not isinstance(counts, Iterable):
         report(TypeError(), "counts")
         counts = ()
     out: list[int] = []

@@ -73,7 +73,7 @@ class Recounts:
         self._room = self._most = queue_bytes
         self._pid = os.getpid()
         self._waiting: deque[tuple[Attempt, str | None, str, bytes, Sequence[bytes], bool, int]] = deque()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         recorder.chores.append(self.work)
 
     def offer(
