@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "d7202437c25e93d1db2634493cea75072916ff2302bcde9e5fa7f187205eeea1"
+DIGEST = "14cdeecfbcef0001b41b19cd0441dcbb71694e95693b25a29d2e8121ec43ea75"
 
 
 def facts(column: Column) -> str:

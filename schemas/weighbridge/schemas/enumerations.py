@@ -451,6 +451,8 @@ class Measure(StrEnum):
     TOKENS = "tokens"  # of one class in one request
     REQUESTS = "requests"  # of one day
     RETRIES = "retries"  # attempts of one day that were not the first of their request
+    INPUT = "input"  # all input tokens of one request, beside the band declared for its task
+    OUTPUT = "output"  # all output tokens of one request, likewise
 
 
 class BaselineMethod(StrEnum):
@@ -460,8 +462,8 @@ class BaselineMethod(StrEnum):
     SIBLINGS = "siblings"  # too few rows, or rows of a day that go together: whole days beside those of sibling cells
     DAY_COUNTS = "day_counts"  # counts of whole days beside those of all series
     SHARE = "share"  # how many of the rows of reference and day are marked: exact
-    TASK_TABLE = "task_table"  # no history: the band declared for the task
-    REFUSED = "refused"  # no history and no declared band: no limit is made up
+    TASK_TABLE = "task_table"  # the band declared for the task; it needs no history
+    REFUSED = "refused"  # too little history, also of siblings: no limit is made up
 
 
 class Season(StrEnum):

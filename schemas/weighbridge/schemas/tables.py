@@ -676,6 +676,7 @@ BASELINE = Table(
         real("p_value", "chance of such a day if nothing changed; null where it was not tested"),
         flag("reported", "found among all cells of the day, and large enough in money", required=True),
         closed("driver", e.Driver, "what moved"),
+        text("key", "of a burst: the key or route it came by, as name=value", pattern=r"[a-z_]+=.{1,128}"),
         money("amount", "cost of what is more than expected; null where no price is known"),
         text("currency", "ISO 4217", pattern=CURRENCY),
         flag("kept", "whether the reference window kept the promise; null where that cannot be tested"),
