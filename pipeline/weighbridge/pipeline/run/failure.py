@@ -1,4 +1,4 @@
-"""A full disk outside the lake, said in words that end in the next step."""
+"""What stops a run: a gate, or a full disk outside the lake, said in words that end in the next step."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from weighbridge.schemas.errors import Transient, WeighbridgeError
+from weighbridge.schemas.errors import Terminal, Transient, WeighbridgeError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class DiskFullError(WeighbridgeError, Transient):
     """The disk of the installation is full. What was committed stays; the same call succeeds once there is room."""
+
+
+class GateRefusedError(WeighbridgeError, Terminal):
+    """A gate refused what a step looked at; what comes after that step was not done, and nothing is lost."""
 
 
 @contextmanager

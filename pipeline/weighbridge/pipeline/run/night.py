@@ -34,9 +34,10 @@ from weighbridge.pipeline.run.rooms import (
     weigh,
     write_reports,
 )
-from weighbridge.pipeline.run.step import Step, Work, no_news
+from weighbridge.pipeline.run.step import Work, no_news
 from weighbridge.pipeline.run.steps import NIGHT, PRICE, RECONCILE, REPORT
 from weighbridge.pipeline.run.turn import patiently, turn
+from weighbridge.pipeline.run.walk import walk
 
 __all__ = [
     "Intake",
@@ -102,30 +103,18 @@ def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None
     with turn(home, wait_s=wait_s):
         with spoken("taking files in"):
             taken = patiently(lambda: take_in(home, what_came(paths), intake), wait_s)
-        done: dict[str, Work] = {}
-        units: dict[str, tuple[str, ...]] = {}
-        refused = None
-        for step in NIGHT:
-            units[step.name], done[step.name] = _done(home, step, wait_s)
-            if done[step.name].refused:
-                refused = step.name
-                break
-        packed = None if refused else patiently(lambda: pack(home, taken.days), wait_s)
+        done = walk(home, NIGHT, wait_s=wait_s)
+        packed = None if done.refused else patiently(lambda: pack(home, taken.days), wait_s)
     return Night(
-        taken,
-        units.get(PRICE.name, ()),
-        done.get(PRICE.name, Work()).counts.get("priced", 0),
-        units.get(RECONCILE.name, ()),
-        done.get(REPORT.name, Work()).files,
-        done,
-        packed,
-        refused,
+        ingested=taken,
+        days=done.units.get(PRICE.name, ()),
+        priced=done.count(PRICE, "priced"),
+        months=done.units.get(RECONCILE.name, ()),
+        reports=done.work.get(REPORT.name, Work()).files,
+        work=done.work,
+        packed=packed,
+        refused=done.refused,
     )
-
-
-def _done(home: Home, step: Step, wait_s: float) -> tuple[tuple[str, ...], Work]:
-    due = step.due(home)
-    return tuple(due), patiently(lambda: step.run(home, due), wait_s)
 
 
 def pack(home: Home, days: Iterable[date]) -> Recompressed | None:

@@ -115,9 +115,9 @@ def write_reports(home: Home, months: Iterable[str], out: Path | None = None) ->
     }
 
 
-def share(home: Home, days: Collection[date]) -> SharedResult:
-    """Release the histograms of these days to the shared domain; days that were released before stay as they are."""
-    return derive(home.lake(), days=days)
+def share(home: Home, days: Collection[date], *, again: bool = False) -> SharedResult:
+    """Release the histograms of these days to the shared domain; those that were released before only if `again`."""
+    return derive(home.lake(), days=days, again=again)
 
 
 def pack_ids(home: Home, days: Collection[date], *, lake: Lake | None = None) -> Recompressed | None:

@@ -33,6 +33,18 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Days from `first` to `last`, both inclusive, and the months they touch."""
+
+    first: date
+    last: date
+
+    def holds(self, unit: str) -> bool:
+        """Whether a unit, a day or a month, is one of them."""
+        return self.first.isoformat()[: len(unit)] <= unit <= self.last.isoformat()[: len(unit)]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One kind of work on days or months, in any order of them.
 
@@ -53,6 +65,10 @@ class Step:
         marks = self.marks(home)
         due = stamps_of(home).due(self.name, marks)
         return {unit: mark for unit, mark in marks.items() if unit in due or not self.holds(home, unit)}
+
+    def within(self, home: Home, span: Span) -> dict[str, str]:
+        """The units of these days, due or not, with their marks, in order."""
+        return {unit: mark for unit, mark in sorted(self.marks(home).items()) if span.holds(unit)}
 
     def run(self, home: Home, due: Marks) -> Work:
         """Do these units and note that they are done as they were when their marks were taken."""

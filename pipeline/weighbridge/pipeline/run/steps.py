@@ -20,8 +20,18 @@ from weighbridge.pipeline.reconcile.announced import settled
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
 from weighbridge.pipeline.run.home import Home
-from weighbridge.pipeline.run.rooms import all_months, is_simulated, priced_in, set_prices, share, weigh, write_reports
+from weighbridge.pipeline.run.rooms import (
+    all_months,
+    is_simulated,
+    priced_in,
+    read_anew,
+    set_prices,
+    share,
+    weigh,
+    write_reports,
+)
 from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day
+from weighbridge.pipeline.shared.shared import SharedResult
 from weighbridge.pipeline.shared.shared import due as days_to_share
 from weighbridge.schemas import canonical
 from weighbridge.schemas.tables import TABLES
@@ -30,6 +40,15 @@ from weighbridge.schemas.tables import TABLES
 _AROUND = timedelta(days=2)
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
 _REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap")
+
+
+def read_marks(home: Home) -> dict[str, str]:
+    """Days with usage reports."""
+    return {day.isoformat(): mark for day, mark in marks_by_day(home.lake(), ("usage_report",)).items()}
+
+
+def _read(home: Home, units: Sequence[str]) -> Work:
+    return Work({"readings": read_anew(home, days_in(units))})
 
 
 def price_marks(home: Home) -> dict[str, str]:
@@ -82,7 +101,22 @@ def share_marks(home: Home) -> dict[str, str]:
 
 
 def _share(home: Home, units: Sequence[str]) -> Work:
-    done = share(home, days_in(units))
+    return _shared(share(home, days_in(units)))
+
+
+def share_again_marks(home: Home) -> dict[str, str]:
+    """Days that may be released, whether or not they were."""
+    lake = home.lake()
+    held = lake.days("reconciled")
+    days = marks_by_day(lake, ("reconciled",))
+    return {day.isoformat(): days[day] for day in held[: max(0, len(held) - home.settings.shared_grace_days)]}
+
+
+def _share_again(home: Home, units: Sequence[str]) -> Work:
+    return _shared(share(home, days_in(units), again=True))
+
+
+def _shared(done: SharedResult) -> Work:
     return Work({"days": len(done.days), "rows": done.rows, "too_small": len(done.small)})
 
 
@@ -131,8 +165,14 @@ def days_in(units: Sequence[str]) -> list[date]:
     return [date.fromisoformat(unit) for unit in units]
 
 
+READ = Step("read", read_marks, _read)
 PRICE = Step("price", price_marks, _price)
 RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
 SHARE = Step("share", share_marks, _share)
+SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
 REPORT = Step("report", report_marks, _report)
+# What a night does with whatever is due.
 NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, SHARE, REPORT)
+# What is done anew with days of the past: everything that rests on how they are read.
+ANEW: tuple[Step, ...] = (READ, *NIGHT)
+STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}

@@ -1,0 +1,124 @@
+"""One flow run: it holds the turn of an installation, shows how far it is, and leaves an account behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+
+from weighbridge.dags import work
+from weighbridge.dags.safety import guarded
+from weighbridge.pipeline.run.home import Home, open_home
+from weighbridge.pipeline.run.step import Span, Step
+from weighbridge.pipeline.run.turn import turn
+from weighbridge.pipeline.settings import find_config
+
+# A run that finds another one at work waits for it; then it fails, and the next one of the schedule does what is due.
+WAIT_S = 4 * 3600.0
+Told = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Run:
+    """What a flow run has done so far.
+
+    Attributes:
+        name: of the flow.
+        home: the installation.
+        counts: step -> what was counted, added up over its units.
+        units: step -> the days or months it worked on.
+        files: paths of what was made.
+        progress: the artifact that shows how far it is.
+    """
+
+    name: str
+    home: Home
+    progress: UUID | Coroutine[Any, Any, UUID]  # the library's own type; an id wherever a flow runs
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    units: dict[str, list[str]] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+
+    def take_in(
+        self, paths: Sequence[Path] | None, day: date | None, importer: str | None, mapping: Path | None
+    ) -> None:
+        """Take in what waits at these paths, else in the spool."""
+        chosen = list(paths) if paths else [self.home.spool]
+        self._note("take_in", work.take(self.home.root, chosen, day or datetime.now(UTC).date(), importer, mapping))
+
+    def go(self, steps: Sequence[Step], span: Span | None = None) -> None:
+        """Do what is due of each step, or all within a span of days: one task per day or month."""
+        for place, step in enumerate(steps):
+            with guarded():
+                units = step.due(self.home) if span is None else step.within(self.home, span)
+            for number, (unit, mark) in enumerate(units.items()):
+                done = work.work(self.home.root, step.name, unit, mark)
+                self._note(step.name, done["counts"], unit)
+                self.files += done["files"]
+                self.show((place + (number + 1) / len(units)) / len(steps))
+
+    def pack(self) -> None:
+        """Pack the token ids that came."""
+        self._note("pack", work.pack_up(self.home.root))
+
+    def told(self) -> Told:
+        """What the flow returns: days, months, paths and counts."""
+        return {"counts": self.counts, "units": self.units, "files": self.files}
+
+    def _note(self, step: str, counts: dict[str, int], unit: str | None = None) -> None:
+        held = self.counts.setdefault(step, {})
+        for name, count in counts.items():
+            held[name] = held.get(name, 0) + count
+        if unit is not None:
+            self.units.setdefault(step, []).append(unit)
+
+    def show(self, share: float) -> None:
+        """Say how much of the run is done, 0 to 1."""
+        if isinstance(self.progress, UUID):
+            update_progress_artifact(self.progress, round(100 * share, 1))
+
+    def account(self) -> None:
+        """Leave the account and the paths of what was made as artifacts."""
+        rows = [
+            {"step": step, "units": len(self.units.get(step, ())), "count": name, "value": value}
+            for step, counts in self.counts.items()
+            for name, value in counts.items()
+        ]
+        create_table_artifact(table=rows, key=f"weighbridge-{self.name}", description="What each step did")
+        if self.files:
+            lines = "\n".join(f"- `{path}`" for path in self.files)
+            create_markdown_artifact(markdown=f"# Files\n\n{lines}\n", key=f"weighbridge-{self.name}-files")
+
+
+@contextmanager
+def run_of(name: str, config: Path | None) -> Iterator[Run]:
+    """Open the installation, hold its turn, and leave an account whatever happens.
+
+    Args:
+        name: of the flow.
+        config: the settings file or its folder; null: as the environment says, or the current folder.
+
+    Raises:
+        ConfigError: there is no such installation.
+        LakeBusyError: another run was at work for too long.
+    """
+    with guarded():
+        home = open_home(find_config(config, os.environ))
+    with turn(home, wait_s=WAIT_S):
+        run = Run(name, home, create_progress_artifact(progress=0.0, key=f"weighbridge-{name}-progress"))
+        try:
+            yield run
+            run.show(1.0)
+        finally:
+            run.account()

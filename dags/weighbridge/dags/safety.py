@@ -1,0 +1,41 @@
+"""What may leave a task when it fails: our own words. The text of other exceptions may quote data."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from prefect import Task
+from prefect.client.schemas.objects import State, TaskRun
+
+from weighbridge.schemas.errors import Terminal, Transient, WeighbridgeError
+
+_PLACES = 4
+
+
+class CrashError(WeighbridgeError, Terminal):
+    """A fault of the program: the type of what was raised and where, never what it said."""
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Let our own errors pass, and every other as its type and places: Prefect logs and stores what a task raises."""
+    try:
+        yield
+    except WeighbridgeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
+        frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
+        places = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames)
+        crash = CrashError(f"{type(error).__name__} at {places}; this is a fault of the program, please report it")
+    else:
+        return
+    raise crash
+
+
+def may_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether trying again can help: only where the error itself says so."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, Transient) and not isinstance(error, Terminal)

@@ -1,0 +1,64 @@
+"""The tasks: one call of `weighbridge.pipeline.run` each. They are given and return what may lie around in clear."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from weighbridge.dags.safety import guarded, may_help
+from weighbridge.pipeline.run.failure import GateRefusedError
+from weighbridge.pipeline.run.home import open_home
+from weighbridge.pipeline.run.night import Intake, pack, take_in, what_came
+from weighbridge.pipeline.run.steps import STEPS
+
+Counts = dict[str, int]
+# How often and how long after a task is tried again, where its error says that this may help.
+DELAYS_S = [10.0, 60.0, 300.0]
+# Whoever reads the lake may do so from another process, so nothing is kept here but that a task has run.
+KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "result_serializer": "json"}
+TRIED: dict[str, Any] = {"retries": len(DELAYS_S), "retry_delay_seconds": DELAYS_S, "retry_condition_fn": may_help}
+
+
+@task(task_run_name="take-in", **TRIED, **KEPT)
+def take(config: Path, paths: list[Path], day: date, importer: str | None, mapping: Path | None) -> Counts:
+    """Take in what waits at these paths; records without a time get this UTC day."""
+    with guarded():
+        done = take_in(open_home(config), what_came(paths), Intake(day=day, importer=importer, mapping=mapping))
+        fresh = [file for file in done.files if not file.skipped]
+        return {
+            "files": len(fresh),
+            "rows": sum(file.rows_in for file in fresh),
+            "stored": sum(file.rows_out for file in fresh),
+            "quarantined": sum(file.rows_quarantined for file in fresh),
+            "duplicates": sum(file.rows_duplicate for file in fresh),
+            "days": len(done.days),
+        }
+
+
+@task(task_run_name="{step}-{unit}", **TRIED, **KEPT)
+def work(config: Path, step: str, unit: str, mark: str) -> dict[str, Any]:
+    """Do one day or month of one step, as its rows were marked.
+
+    Returns:
+        counts: what was counted; files: the paths of what was made.
+    """
+    with guarded():
+        done = STEPS[step].run(open_home(config), {unit: mark})
+        if done.refused:
+            raise GateRefusedError(
+                f"the gate of {step} refused {unit}; nothing after it was done, and nothing is lost. "
+                "Run `weighbridge findings ls` to see why."
+            )
+        return {"counts": dict(done.counts), "files": sorted(str(path) for path in done.files.values())}
+
+
+@task(task_run_name="pack", **TRIED, **KEPT)
+def pack_up(config: Path) -> Counts:
+    """Pack the token ids of days that have more blocks than their ids need."""
+    with guarded():
+        done = pack(open_home(config), ())
+        return {} if done is None else {"days": len(done.days), "ids": done.ids, "blocks": done.blocks_after}

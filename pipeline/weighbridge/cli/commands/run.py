@@ -1,0 +1,104 @@
+"""`weighbridge run`: the flows of the schedule, run here and now; Prefect shows how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping as Given
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weighbridge.cli.command import WEIGH, Command
+from weighbridge.cli.commands.ingest import Day, Importer, Mapping
+from weighbridge.cli.commands.nightly import Came
+from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED, complain
+from weighbridge.cli.open_findings import weighty
+from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day
+from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.session import home_of
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.run.home import Home
+
+run = typer.Typer(
+    no_args_is_help=True,
+    help="The flows of the schedule, here and now. Without a Prefect server a temporary one is started, for a trial.",
+)
+First = Annotated[date, typer.Option("--since", metavar="DAY", parser=parse_day, help="First UTC day, YYYY-MM-DD.")]
+Last = Annotated[date, typer.Option("--until", metavar="DAY", parser=parse_day, help="Last UTC day, inclusive.")]
+Flow = Callable[..., Any]
+
+
+@run.command("nightly")
+def nightly(
+    ctx: typer.Context,
+    paths: Came = None,
+    day: Day = None,
+    importer: Importer = None,
+    mapping: Mapping = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Take in what came, then do whatever is due, as `weighbridge nightly` does; one task per day or month.
+
+    Exit 1 where a finding of the months it worked on is open and at least a warning; exit 3 where a gate refused.
+    """
+    home = home_of(ctx, config, log_level)
+    _settle(home)
+    from weighbridge.dags.nightly import nightly as flow
+
+    given = {"paths": paths, "day": day, "importer": importer, "mapping": mapping}
+    return _told(home, flow, given, as_json=as_json)
+
+
+@run.command("backfill")
+def backfill(
+    ctx: typer.Context,
+    since: First,
+    until: Last,
+    release_again: Annotated[
+        bool, typer.Option("--release-again", help="Also the shared edition of days that were released before.")
+    ] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Read, price, reconcile and report days of the past anew, with the dialects and prices of now.
+
+    Safe to kill and to run again. Exit 1 where a finding of their months is open and at least a warning.
+    """
+    home = home_of(ctx, config, log_level)
+    _settle(home)
+    from weighbridge.dags.backfill import backfill as flow
+
+    return _told(home, flow, {"first": since, "last": until, "release_again": release_again}, as_json=as_json)
+
+
+def _settle(home: Home) -> None:
+    """Say where Prefect is to keep its files before anything imports it."""
+    from weighbridge.dags.quiet import settle
+
+    settle(home.state)
+
+
+def _told(home: Home, flow: Flow, given: Given[str, object], *, as_json: bool) -> int:
+    from weighbridge.pipeline.run.failure import GateRefusedError
+
+    try:
+        told = flow(config=home.root, **given)
+    except GateRefusedError as error:
+        complain(str(error))
+        return REFUSED
+    if as_json:
+        write_json(told)
+    else:
+        rows = [(step, name, count) for step, counts in told["counts"].items() for name, count in counts.items()]
+        write_table(["step", "what", "count"], rows)
+        for path in told["files"]:
+            write_line(path)
+    return FINDINGS if weighty(home.lake(), told["units"].get("reconcile", [])) else CLEAN
+
+
+COMMAND = Command("run", run, WEIGH, order=6)
