@@ -587,6 +587,21 @@ def test_the_dictionary_forgets_what_no_one_uses_and_files_stay_readable(tmp_pat
     }
 
 
+def test_a_plan_that_is_in_use_is_kept_however_many_shapes_stand_beside_it(tmp_path: Path) -> None:
+    """Shapes of further usage push a plan out of the list its binding tries, not out of the files."""
+    recorder = started(tmp_path / "spool", journal_bytes=64 << 10)
+    binding = bound(recorder)
+    attempt = binding.begin()
+    assert finished(binding, 0)
+    for number in range(250):
+        assert recorder.put_usage(binding, attempt, DONE, {f"key{number}": 1}, number + 1)
+    for number in range(1, 3_000):
+        assert finished(binding, number)
+    assert attempt.finish(DONE, (3_000, 2), USAGE)
+    assert sorted(row["input_computed"] for row in rows(recorder, tmp_path, "attempt")) == list(range(3_001))
+    assert gaps(recorder, tmp_path / "gaps") == {}
+
+
 def test_a_new_policy_is_named_by_the_file_that_follows(tmp_path: Path) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text('{"version": 1}')

@@ -55,18 +55,27 @@ class Renderer:
         """
         scratch = Scratch()
         stated = _whole(counts, len(binding.counts))
-        usage = _plain(usage)
-        for plan in reversed(list(binding.plans)):
-            try:
-                self._store(plan, binding, head, stated, usage, scratch)
-            except Exception:  # noqa: BLE001, S112 - a usage object may be anything; the last resort is below
-                continue
-            break
-        else:
+        plan = self._known(binding, head, stated, usage, scratch)
+        if plan is None and (plain := _plain(usage)) is not None:
+            usage = plain
+            plan = self._known(binding, head, stated, usage, scratch)
+        if plan is None:
             plan = self._learnt(binding, head, stated, usage, part, scratch)
         if hot:
             binding.hot = (plan.store, binding.tag(plan))
         return scratch.slot()
+
+    def _known(
+        self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, scratch: Scratch
+    ) -> Plan | None:
+        """The plan of the binding that has stored the record, None where none fits."""
+        for plan in reversed(list(binding.plans)):
+            try:
+                self._store(plan, binding, head, counts, usage, scratch)
+            except Exception:  # noqa: BLE001, S112 - a usage object may be anything; the last resort is its leaves
+                continue
+            return plan
+        return None
 
     def _learnt(
         self, binding: Binding, head: list[int], counts: Sequence[int], usage: object, part: int, scratch: Scratch
@@ -160,13 +169,23 @@ def _count(value: Any) -> int:
     return number
 
 
-def _plain(usage: object) -> object:
-    """A usage object with plain dicts: one that answers for keys it has not would have counts that nobody reported."""
+def _plain(usage: object) -> object | None:
+    """A copy with plain dicts, of a usage object that has others in it and is small; None of any other.
+
+    A dict that answers for keys it has not, as a `Counter` does, would have counts that nobody reported.
+    """
     try:
-        return _copied(usage) if isinstance(usage, dict) and _nodes(usage, _NODES) >= 0 else usage
+        odd = isinstance(usage, dict) and _nodes(usage, _NODES) >= 0 and not _all_plain(usage)
+        return _copied(usage) if odd else None
     except Exception as error:  # noqa: BLE001 - the object may be anything
         report(error, "usage")
-    return usage
+    return None
+
+
+def _all_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return type(value) is dict and all(map(_all_plain, value.values()))
+    return not isinstance(value, list) or all(map(_all_plain, value[: leaves.MAX_LIST]))
 
 
 def _copied(value: object) -> object:
