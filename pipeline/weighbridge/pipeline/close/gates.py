@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import polars as pl
 
+from weighbridge.pipeline.close.batches import batches
 from weighbridge.pipeline.close.month_rows import EVERY_PERIOD, ordered
 from weighbridge.pipeline.close.replay import Replay
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
@@ -29,7 +30,6 @@ from weighbridge.schemas.tables import TABLES
 
 HELD = ("attempt", "usage_report", "reading", "quarantine", "gap")
 _SHOWN = 5
-_BATCH_ROWS = 400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ def _open_errors(lake: Records, period: str, origin: FindingOrigin | None, today
 
 
 def _stale_readings(month: Month) -> bool:
-    for days in _batches(month, "usage_report", "reading"):
+    for days in batches([month.lake], ["usage_report", "reading"], *ends(month.period)):
         reports = last_revisions(_rows(month, "usage_report", days).select(REPORT_READ))
         if _differ("reading", read_reports(reports), _rows(month, "reading", days)):
             return True
@@ -165,7 +165,7 @@ def _stale_readings(month: Month) -> bool:
 
 
 def _stale_amounts(month: Month, book: PriceBook) -> bool:
-    for days in _batches(month, "reading", "priced_amount"):
+    for days in batches([month.lake], ["reading", "priced_amount"], *ends(month.period)):
         made = price_readings(_rows(month, "reading", days), book)
         if _differ("priced_amount", made, _rows(month, "priced_amount", days)):
             return True
@@ -182,24 +182,6 @@ def _stale_comparisons(month: Month, again: Replay) -> bool:
 
 def _rows(month: Month, table: str, days: list[date]) -> pl.DataFrame:
     return month.lake.scan(table, first=days[0], last=days[-1]).filter(pl.col("day").is_in(days)).collect()
-
-
-def _batches(month: Month, *tables: str) -> Iterator[list[date]]:
-    """The days of the month on which any of these tables has rows, a few at a time."""
-    first, last = ends(month.period)
-    sizes: dict[date, int] = {}
-    for table in tables:
-        counted = month.lake.scan(table, first=first, last=last, columns=["day"]).group_by("day").len().collect()
-        for day, rows in counted.iter_rows():
-            sizes[day] = sizes.get(day, 0) + rows
-    batch: list[date] = []
-    for day in sorted(sizes):
-        if batch and sum(sizes[each] for each in [*batch, day]) > _BATCH_ROWS:
-            yield batch
-            batch = []
-        batch.append(day)
-    if batch:
-        yield batch
 
 
 def _differ(table: str, made: pl.DataFrame, held: pl.DataFrame) -> bool:

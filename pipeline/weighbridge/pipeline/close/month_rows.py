@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import date, datetime, time, timedelta
+from collections.abc import Iterator
+from datetime import datetime, time, timedelta
 
 import polars as pl
 
+from weighbridge.pipeline.close.batches import batches
 from weighbridge.pipeline.close.layout import ALL, BLANKED, CLOSED, NEIGHBOURS, PART_ROWS, TENANT, PartName
-from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
@@ -39,7 +39,7 @@ def parts_of(month: Month) -> Iterator[tuple[PartName, pl.DataFrame]]:
 def ordered(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows in the one order they have in a close: by key, and by whatever else tells equal keys apart."""
     blank = [pl.lit(None, dtype=rows.schema[name]).alias(name) for name in BLANKED.get(table.name, ())]
-    held = rows.with_columns(blank).select(table.names)
+    held = rows.select(table.names).with_columns(blank)
     if held.select(table.key).is_duplicated().any():
         others = [name for name in table.names if name not in table.key and not held.schema[name].is_nested()]
         return held.sort(*table.key, *others, maintain_order=True)
@@ -49,8 +49,7 @@ def ordered(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
 def _daily(month: Month, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:
     """The days of a table, a few at a time, and the rows of other days that reconciling needs."""
     first, last = ends(month.period)
-    days = [day for day in month.lake.days(table.name) if first <= day <= last]
-    for batch in _batches(month.lake, table.name, days):
+    for batch in batches([month.lake], [table.name], first, last, PART_ROWS):
         rows = month.lake.scan(table.name, first=batch[0], last=batch[-1]).filter(pl.col("day").is_in(batch))
         yield batch[0].isoformat(), rows.collect(engine="streaming")
     if table.name in _OF_ATTEMPTS:
@@ -60,21 +59,6 @@ def _daily(month: Month, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:
             yield NEIGHBOURS, outside.join(moved, on=list(KEY), how="semi").collect(engine="streaming")
     if table.name == "gap":
         yield NEIGHBOURS, _gaps_beside(month)
-
-
-def _batches(lake: Records, table: str, days: Sequence[date]) -> Iterator[list[date]]:
-    counted = lake.scan(table, columns=["day"]).filter(pl.col("day").is_in(list(days))).group_by("day").len().collect()
-    sizes: dict[date, int] = dict(counted.iter_rows())
-    batch: list[date] = []
-    held = 0
-    for day in days:
-        if batch and held + sizes.get(day, 0) > PART_ROWS:
-            yield batch
-            batch, held = [], 0
-        batch.append(day)
-        held += sizes.get(day, 0)
-    if batch:
-        yield batch
 
 
 def _gaps_beside(month: Month) -> pl.DataFrame:

@@ -46,7 +46,7 @@ def sections(month: Month) -> dict[str, list[Entry]]:
     """The sections `usage`, `money`, `verdicts` and `attempts` with their margins."""
     usage, money, verdicts, attempts = [], [], [], []
     for days in [*month.batches()] or [[]]:
-        place = _Batch(month, days)
+        place = Batch(month, days)
         reports = place.reports()
         usage.append(_usage(reports))
         money.append(_money(reports))
@@ -65,18 +65,20 @@ def sections(month: Month) -> dict[str, list[Entry]]:
     return out
 
 
-class _Batch:
+class Batch:
     """Some days of a month: their reports with the amounts and the attempts they belong to."""
 
     def __init__(self, month: Month, days: Sequence[date]) -> None:
+        """Name some days; nothing is read yet."""
         self.month = month
         self.days = list(days)
         self.moved = month.placement.moved.select(KEY)
 
     def reports(self) -> pl.DataFrame:
         """The reports of these days, last revisions, with their amounts and the names of their attempts."""
-        wanted = [*REPORT, "day", "revision", "provider", "model", "verdict", *CLASSES, *CELLS, *_TOTALS.values()]
-        priced = [*REPORT, "day", "revision", "basis", "currency", "status", "amount", *AMOUNTS]
+        about = ("day", "revision", "segment", "provider", "model", "verdict")
+        wanted = [*REPORT, *about, *CLASSES, *CELLS, *_TOTALS.values()]
+        priced = [*REPORT, "day", "revision", "basis", "price_id", "currency", "status", "amount", *AMOUNTS]
         readings = self._latest("reading", wanted)
         amounts = self._latest("priced_amount", priced).filter(pl.col("basis") == str(PriceBasis.REPORTED))
         held = readings.join(amounts.drop("day", "revision", "basis"), on=list(REPORT), how="left")
@@ -144,14 +146,26 @@ def _merged(rows: pl.LazyFrame) -> pl.DataFrame:
     return pl.concat([alone, crowd])
 
 
+def readable() -> pl.Expr:
+    """Whether the counts of a report can be used."""
+    return pl.col("verdict").is_in([str(Verdict.PROVED), str(Verdict.ASSUMED)])
+
+
+def counted(reports: pl.DataFrame) -> pl.DataFrame:
+    """Reports without the counts that cannot be used."""
+    return reports.with_columns(pl.when(readable()).then(pl.col(n)) for n in (*CLASSES, *CELLS, *_TOTALS.values()))
+
+
 def _usage(reports: pl.DataFrame) -> pl.DataFrame:
-    readable = pl.col("verdict").is_in([str(Verdict.PROVED), str(Verdict.ASSUMED)])
-    counted = reports.with_columns(pl.when(readable).then(pl.col(n)) for n in (*CLASSES, *CELLS, *_TOTALS.values()))
-    return counted.group_by(*CELL, "day").agg(
-        reports=pl.len().cast(pl.Int64),
-        reports_read=count(readable),
-        **{name: tokens(pl.col(column)) for name, column in _TOTALS.items()},
-        **{name: tokens(pl.col(name)) for name in (*CLASSES, *CELLS)},
+    return (
+        counted(reports)
+        .group_by(*CELL, "day")
+        .agg(
+            reports=pl.len().cast(pl.Int64),
+            reports_read=count(readable()),
+            **{name: tokens(pl.col(column)) for name, column in _TOTALS.items()},
+            **{name: tokens(pl.col(name)) for name in (*CLASSES, *CELLS)},
+        )
     )
 
 
