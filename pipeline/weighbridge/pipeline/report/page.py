@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -14,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from weighbridge.pipeline.look.look import look
 from weighbridge.pipeline.report import svg
 from weighbridge.pipeline.report.exact import added
 from weighbridge.pipeline.report.format import plain, shown
@@ -71,10 +70,10 @@ def render(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
     room.globals.update(plain=plain, shown=shown, pieces=pieces)
-    style = (TEMPLATES / "style.css").read_text(encoding="utf-8") + (_SIMULATED_PAPER if simulated else "")
+    worn = look(_SIMULATED_PAPER if simulated else "")
     return room.get_template("page.html").render(
-        style=Markup(style),  # noqa: S704 - our own file, not data
-        style_hash="sha256-" + b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style=Markup(worn.style),  # noqa: S704 - our own file, not data
+        policy=Markup(worn.policy),  # noqa: S704 - our own words and a digest
         sections=[_section(room, section, blocks, period) for section, blocks in sections],
         period=period,
         title=title,
