@@ -21,6 +21,11 @@ def parse_month(text: str) -> str:
     return text
 
 
+def is_month(text: str) -> bool:
+    """Whether this is a month written `YYYY-MM`."""
+    return _MONTH.fullmatch(text) is not None
+
+
 def parse_day(text: str) -> date:
     """A day written `YYYY-MM-DD` or `YYYYMMDD`."""
     for form in ("%Y-%m-%d", "%Y%m%d"):

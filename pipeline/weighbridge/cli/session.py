@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
+import re
 import resource
 import sys
 from collections.abc import Mapping
@@ -104,3 +106,12 @@ def start_log(level: str) -> None:
     log = logging.getLogger("weighbridge")
     log.handlers[:] = [handler]  # one, on the standard error of now
     log.setLevel(level.upper())
+
+
+def user_name() -> str:
+    """The user of this system, in the letters a name may have."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = ""
+    return re.sub(r"[^A-Za-z0-9._:/@-]", "-", name).lstrip("._:/@-")[:128] or "unknown"

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import tomllib
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,18 @@ def _days(value: int, _: Path) -> int:
     return value
 
 
+def _codes(value: list[object], _: Path) -> frozenset[str]:
+    if not all(isinstance(item, str) and re.fullmatch(r"[a-z][a-z0-9_]{2,47}", item) for item in value):
+        raise ValueError("a list of codes of findings, as `weighbridge findings ls` shows them")
+    return frozenset(map(str, value))
+
+
+def _amount(value: str, _: Path) -> Decimal:
+    if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", value):
+        raise ValueError('an amount in quotes, such as "0.50"')
+    return Decimal(value)
+
+
 def _table(shape: Shape) -> Kind:
     return Kind("a table", (dict,), shape.parse, shape)
 
@@ -132,6 +146,8 @@ ZONE = Kind("text", (str,), _zone)
 LEVEL = Kind("text", (str,), _level)
 LINE = Kind("text", (str,), _line)
 DAYS = Kind("a whole number", (int,), _days)
+CODES = Kind("a list of texts", (list,), _codes)
+AMOUNT = Kind("text", (str,), _amount)
 
 _DAYS_OF_ROWS = (
     Line("billing", DAYS, 3650, "exact counts, usage reports, invoices, amounts, findings"),
@@ -150,6 +166,15 @@ RETENTION = Shape(
         Named("tenants", r"t_[0-9a-f]{16}|unassigned", "a tenant's pseudonym, as reports show it", _DAYS_OF_SOME),
         Named("tasks", r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}", "the name of a task", _DAYS_OF_SOME),
     ),
+)
+
+
+CLOSE = Shape(
+    lines=(
+        Line("grace_days", DAYS, 3, "how many UTC days after its last one a month stays open for rows that come late"),
+        Line("accepts", CODES, [], "codes of findings whose open errors hold no month back"),
+        Line("material", AMOUNT, "0", "an open error about less money than this holds no month back, in any currency"),
+    )
 )
 
 
@@ -206,6 +231,8 @@ class Settings:
     content_key_variable: str = field(
         metadata=_knob(VARIABLE, "", "environment variable with the root key of token ids, instead of a folder")
     )
+    closes: Path = field(metadata=_knob(PATH, "closes", "folder that closed months are kept in"))
+    close: Mapping[str, Any] = field(metadata=_knob(_table(CLOSE), {}, "when a month may be closed"))
     retention: Mapping[str, Any] = field(
         metadata=_knob(_table(RETENTION), {}, "how many days each class of data is kept")
     )

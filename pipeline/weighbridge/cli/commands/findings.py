@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import re
 from datetime import UTC, date, datetime
 from typing import Annotated
 
@@ -14,7 +12,7 @@ from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import inside, lives, weighs
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, parse_day
 from weighbridge.cli.output import counted, write_json, write_line, write_table
-from weighbridge.cli.session import home_of
+from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS, measured, write_findings
 from weighbridge.schemas.enumerations import FindingState, Severity
 
@@ -106,7 +104,7 @@ def ack(
     from weighbridge.pipeline.reconcile.status import acknowledge
 
     lake = home_of(ctx, config, log_level).lake()
-    done = acknowledge(lake, finding, by=by or _user(), reason=reason, now=datetime.now(UTC))
+    done = acknowledge(lake, finding, by=by or user_name(), reason=reason, now=datetime.now(UTC))
     write_line(f"finding {done[:ID_DIGITS]} is acknowledged")
     return CLEAN
 
@@ -127,18 +125,9 @@ def waive(
     from weighbridge.pipeline.reconcile.status import waive as rest
 
     lake = home_of(ctx, config, log_level).lake()
-    done = rest(lake, finding, by=by or _user(), reason=reason, expires=expires, now=datetime.now(UTC))
+    done = rest(lake, finding, by=by or user_name(), reason=reason, expires=expires, now=datetime.now(UTC))
     write_line(f"finding {done[:ID_DIGITS]} is waived up to and including {expires}")
     return CLEAN
-
-
-def _user() -> str:
-    """The user of this system, in the letters a name may have."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = ""
-    return re.sub(r"[^A-Za-z0-9._:/@-]", "-", name).lstrip("._:/@-")[:128] or "unknown"
 
 
 COMMAND = Command("findings", findings, LOOK)

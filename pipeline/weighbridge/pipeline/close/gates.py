@@ -11,6 +11,7 @@ import polars as pl
 
 from weighbridge.pipeline.close.batches import batches
 from weighbridge.pipeline.close.month_rows import EVERY_PERIOD, ordered
+from weighbridge.pipeline.close.plain import text_of
 from weighbridge.pipeline.close.replay import Replay
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
 from weighbridge.pipeline.lake import polars_schema
@@ -47,6 +48,15 @@ class ClosePolicy:
     accepts: frozenset[str] = frozenset()
     material: Decimal = Decimal(0)
     ids_grace_days: int = GRACE_DAYS
+
+    def plain(self) -> dict[str, object]:
+        """It as plain values, to be pinned with a close."""
+        return {
+            "grace_days": self.grace_days,
+            "accepts": sorted(self.accepts),
+            "material": text_of(self.material),
+            "ids_grace_days": self.ids_grace_days,
+        }
 
 
 @dataclass(frozen=True, slots=True)

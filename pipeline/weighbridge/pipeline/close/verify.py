@@ -27,17 +27,44 @@ _UNUSABLE = (
 _DIGESTS = ("figures", "prices", "rules", "code", "lock")
 
 
-def verify_month(lake: Lake, packs: Path, period: str, *, figures: bool = True) -> Verification:
+def verify_month(
+    lake: Lake, packs: Path, period: str, *, root: str | None = None, figures: bool = True
+) -> Verification:
     """Verify the close of a month where it was made: the pack, its root in the lake, its receipts in the lake.
+
+    Args:
+        lake: the lake.
+        packs: folder of the close packs.
+        period: the month.
+        root: a root that was kept elsewhere; the one in the lake where null.
+        figures: as of `verify`.
 
     Raises:
         ConfigError: the month is not closed.
     """
+    row = _row(lake, period)
+    receipts = lake.scan("receipt").collect()
+    return verify(packs / period, root=root or row["root"], row=row, receipts=receipts, figures=figures)
+
+
+def pack_of(lake: Lake, packs: Path, period: str) -> Pack:
+    """The pack of a closed month.
+
+    Raises:
+        ConfigError: the month is not closed.
+        DamagedError: the pack is not there, or leads to another root than the lake says.
+    """
+    row, pack = _row(lake, period), Pack(packs / period)
+    if pack.manifest.root() != row["root"]:
+        raise DamagedError(f"{pack.folder} is not the close of {period} that the lake knows; verify {period}")
+    return pack
+
+
+def _row(lake: Lake, period: str) -> dict[str, Any]:
     row = row_of(lake, period)
     if row is None:
         raise ConfigError(f"{period} is not closed; close it with `weighbridge close {period}`, or name a pack")
-    receipts = lake.scan("receipt").collect()
-    return verify(packs / period, root=row["root"], row=row, receipts=receipts, figures=figures)
+    return row
 
 
 def verify(
@@ -115,6 +142,8 @@ def _anchors(pack: Pack, found: Integrity, root: str | None, row: Mapping[str, A
     for name in _DIGESTS:
         if row[f"{name}_digest"] != pack.manifest.digests[name]:
             found.add(Kind.ROOT, MANIFEST, f"its digest of {name} is not the one in the table close")
+    if row["root"] != own:
+        found.add(Kind.ROOT, MANIFEST, "it leads to another root than the one in the table close")
     if row["rows"] != pack.manifest.rows or row["code_version"] != pack.manifest.code_version:
         found.add(Kind.ROOT, MANIFEST, "its rows or version are not those in the table close")
     seal = found.seal
