@@ -60,6 +60,7 @@ def forget(
     attempts: pl.DataFrame,
     tenant: str | None = None,
     counts: bool = False,
+    through: str | None = None,
     rule: str,
     by: str,
     now: datetime,
@@ -73,6 +74,7 @@ def forget(
         tenant: a pseudonym; where given, rows that name it and its name in the figures are meant too.
         counts: whether the counts a bill rests on are erased as well, and with them the name of the tenant; if not,
             only identifiers of other systems, and findings that list the attempts as evidence.
+        through: only packs of months up to this one, `YYYY-MM`; null: all.
         rule: the rule or request behind it, for the receipts.
         by, now: who and when, for the receipts.
 
@@ -89,7 +91,7 @@ def forget(
     done = []
     with lake.lock():
         for folder in sorted(packs.iterdir()) if packs.is_dir() else ():
-            if is_pack(folder) and not folder.name.startswith("."):
+            if is_pack(folder) and not folder.name.startswith(".") and (through is None or folder.name <= through):
                 with told("erasing from the close pack", str(folder)):
                     if found := _forget(Pack(folder), which, rule=rule, by=by, now=now):
                         done.append(found)

@@ -1,0 +1,40 @@
+"""Whose attempts the packs of closed months hold: an erasure that was cut off finds there what the lake has lost.
+
+The rows themselves are taken out by the room that closes (`Places.forget_closed`), which knows how a pack goes on
+proving its figures without them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from weighbridge.pipeline.retention.subject import KEY, NO_ATTEMPTS, Subject
+from weighbridge.schemas.identity import AttemptKey, erased
+
+_ROWS = "*/rows/attempt/*.parquet"
+
+
+def attempts(closes: Path | None, subject: Subject) -> pl.DataFrame:
+    """The attempts of a subject that packs hold, up to its last day: attempt_hi, attempt_lo."""
+    found = [NO_ATTEMPTS]
+    for path in _files(closes):
+        rows = pl.scan_parquet(path, hive_partitioning=False)
+        mine = [pl.col(name) == value for name, value in subject.columns.items()]
+        dated = [pl.col("day") <= subject.last] if subject.last is not None else []
+        found.append(rows.filter(*mine, *dated).select(KEY).unique().collect())
+    return pl.concat(found).unique()
+
+
+def hashed(closes: Path | None, hashes: frozenset[str]) -> pl.DataFrame:
+    """The attempts that packs hold and whose hashes are these: attempt_hi, attempt_lo."""
+    keys: set[tuple[int, int]] = set()
+    for path in _files(closes):
+        held = pl.scan_parquet(path, hive_partitioning=False).select(KEY).unique().collect()
+        keys.update(key for key in held.iter_rows() if erased(AttemptKey(*key).to_hex()) in hashes)
+    return pl.DataFrame(sorted(keys), schema=NO_ATTEMPTS.schema, orient="row")
+
+
+def _files(closes: Path | None) -> list[Path]:
+    return [] if closes is None else sorted(path for path in closes.glob(_ROWS) if not path.parts[-4].startswith("."))

@@ -1,0 +1,216 @@
+"""Erasures of before, held against the lake as it is: what came back goes again.
+
+A lake or a key folder restored from a backup has what was erased since; a segment that arrives late may bring rows of
+a day an erasure was about. Requests are taken from the ledger, and from receipts where the ledger was lost: those tell
+the tenant's hash, the bucket and the day. An erasure is looked at again only where a day it is about has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+
+import polars as pl
+
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.retention import packs, spool
+from weighbridge.pipeline.retention.erasure import (
+    RULE,
+    Erasing,
+    Request,
+    attempts_of,
+    evidence_of,
+    request_of,
+    tenant_of,
+)
+from weighbridge.pipeline.retention.folders import Sealed, segments
+from weighbridge.pipeline.retention.holds import Hold, standing
+from weighbridge.pipeline.retention.ledger import ERASURES
+from weighbridge.pipeline.retention.places import Places
+from weighbridge.pipeline.retention.receipts import receipts
+from weighbridge.pipeline.retention.subject import NO_ATTEMPTS, Subject
+from weighbridge.pipeline.retention.work import Work
+from weighbridge.schemas.identity import erased
+from weighbridge.schemas.keys import KeyUnavailableError
+from weighbridge.schemas.tables import TABLES
+
+
+def repeat(work: Work) -> tuple[str, ...]:
+    """Hold every erasure against the places again; the ids of those of which something had come back."""
+    places = work.places
+    spool.settle(places.spools)
+    asked = requests(places)
+    if not asked:
+        return ()
+    holds = standing(places.ledger)
+    sealed = segments(places.spools, places.acks, places.lake)
+    checked = places.ledger.checked()
+    again = []
+    for request in asked:
+        before, seen = work.made, checked.get(request.erasure_id, {})
+        try:
+            if seen.get("days") != _days(places, request, sealed, holds):
+                carry_out(work, request, holds, sealed)
+            elif seen.get("evidence") != _evidence(places):
+                _clear_evidence(work, request, holds)
+        except KeyUnavailableError as error:
+            work.failed.append(f"erasure {request.erasure_id[:8]}: {error}")
+        if work.made != before:
+            again.append(request.erasure_id)
+    if not work.failed:
+        left = segments(places.spools, places.acks, places.lake)
+        places.ledger.check(
+            {
+                request.erasure_id: {"days": _days(places, request, left, holds), "evidence": _evidence(places)}
+                for request in asked
+            }
+        )
+    return tuple(again)
+
+
+def _clear_evidence(work: Work, request: Request, holds: Sequence[Hold]) -> None:
+    """Findings that were made since may list what was erased, where billing counts were kept."""
+    if request.attempts:
+        found = evidence_of(work.places, request)
+        subject = Subject(attempts=found) if found.height else None
+    else:
+        tenant = tenant_of(work.places.lake, request)
+        subject = None if tenant is None else Subject(tenant=tenant, bucket=request.bucket)
+    if subject is not None:
+        Erasing(work.places, request, subject, holds).carry_out(work, tables=["finding"])
+
+
+def requests(places: Places) -> list[Request]:
+    """Every erasure that was carried out, in the order they were asked for."""
+    known = {name: request_of(name, content) for name, content in places.ledger.entries(ERASURES).items()}
+    for receipt in receipts(places.lake):
+        name = receipt.scope.get("erasure")
+        if receipt.rule != RULE or name is None or name in known or "tenant" not in receipt.scope:  # or of a pack
+            continue
+        lost = request_of(
+            name,
+            {
+                "tenant": receipt.scope["tenant"],
+                "bucket": int(receipt.scope["bucket"]) if "bucket" in receipt.scope else None,
+                "attempts": [],
+                "last": receipt.scope["to"],
+                "billing_too": receipt.scope["billing"] == "erased",
+                "keys": [],
+                "by": receipt.erased_by,
+                "at": receipt.erased_at.isoformat(),
+            },
+        )
+        of_it = [other for other in receipts(places.lake) if other.scope.get("erasure") == name]
+        known[name] = replace(lost, keys=frozenset(key for other in of_it for key in other.key_ids))
+    return sorted(known.values(), key=lambda request: (request.at, request.erasure_id))
+
+
+def carry_out(
+    work: Work, request: Request, holds: Sequence[Hold], sealed: Sequence[Sealed], subject: Subject | None = None
+) -> Erasing | None:
+    """Carry out an erasure, in the lake and in spools; null where there is nobody it could be about.
+
+    Args:
+        work: the work it is part of.
+        request: what was asked for.
+        holds: the holds that stand.
+        sealed: the segments of the spools.
+        subject: whom it is about, where that is known by name; else it is found by its hash.
+
+    Raises:
+        KeyUnavailableError: keys cannot be listed.
+    """
+    found = subject or _subject(work.places, request, sealed)
+    if found is None:
+        return None
+    erasing = Erasing(work.places, request, found, holds, attempts_elsewhere(work.places, found, request, sealed))
+    if request.keys is None:
+        request = erasing.decide()
+        known = work.places.ledger.entry(ERASURES, request.erasure_id) or {}
+        keys = {*(request.keys or ()), *(known.get("keys") or ())}
+        work.places.ledger.write(ERASURES, request.erasure_id, request.content() | {"keys": sorted(keys)})
+    erasing.carry_out(work)
+    erasing.held_segments = spool.erase(work, erasing, sealed)
+    spool.forget_expected(work.places.spools, erasing.reach.hexes)
+    _forget_closed(work, erasing, again=subject is None)
+    return erasing
+
+
+def _forget_closed(work: Work, erasing: Erasing, *, again: bool) -> None:
+    """Closed months: of one that was closed since the request, the rows of before were gone from the lake already."""
+    places, request = work.places, erasing.request
+    if places.closes is None or places.forget_closed is None or not places.closes.is_dir():
+        return
+    tenant, last = erasing.reach.subject.tenant, request.last
+    if any(hold.covers("closes") and hold.tenant in {None, tenant} for hold, _ in erasing.holds):
+        erasing.held_closes = True
+        return
+    through = (last.replace(day=1) - timedelta(days=1) if again else last).strftime("%Y-%m")
+    places.forget_closed(
+        places.closes,
+        places.lake,
+        attempts=erasing.reach.attempts,
+        tenant=tenant if erasing.all_of_tenant else None,
+        counts=request.billing_too,
+        through=through,
+        rule=RULE,
+        by=work.by,
+        now=work.now,
+    )
+
+
+def attempts_elsewhere(places: Places, subject: Subject, request: Request, sealed: Sequence[Sealed]) -> pl.DataFrame:
+    """The attempts of a subject that spools and packs name: attempt_hi, attempt_lo."""
+    if subject.attempts is not None:
+        return NO_ATTEMPTS
+    until = replace(subject, last=request.last)
+    return spool.attempts(sealed, until).vstack(packs.attempts(places.closes, until)).unique()
+
+
+def _subject(places: Places, request: Request, sealed: Sequence[Sealed]) -> Subject | None:
+    if request.attempts:
+        beside = spool.hashed(sealed, request.attempts).vstack(packs.hashed(places.closes, request.attempts))
+        both = attempts_of(places, request).vstack(beside).unique()
+        return Subject(attempts=both) if both.height or request.keys else None
+    tenant = tenant_of(places.lake, request)
+    if tenant is None:
+        tenant = next((name for name in sorted(spool.tenants(sealed)) if erased(name) == request.tenant), None)
+    if tenant is None and request.keys and places.keys is not None:
+        tenant = _tenant_of_keys(places, request)
+    return None if tenant is None else Subject(tenant=tenant, bucket=request.bucket)
+
+
+def _tenant_of_keys(places: Places, request: Request) -> str | None:
+    names = places.keys.names() if places.keys is not None else None
+    return next((name.split(".")[0] for name in names or () if erased(name.split(".")[0]) == request.tenant), None)
+
+
+def _days(places: Places, request: Request, sealed: Sequence[Sealed], holds: Sequence[Hold]) -> str:
+    """A mark of all an erasure is held against but findings: days up to its own, segments, holds, keys.
+
+    Raises:
+        KeyUnavailableError: keys cannot be listed.
+    """
+    keys = () if places.keys is None or not places.keys.erases else places.keys.names() or ()
+    closed = (
+        [] if places.closes is None else [*places.closes.glob("*/manifest.json"), *places.closes.glob("*/erasures/*")]
+    )
+    parts = [
+        *sorted(map(str, closed)),
+        *(f"{table} {day} {mark}" for table in TABLES for day, mark in _marks(places.lake, table, request.last)),
+        *(one.digest for one in sealed),
+        *(hold.hold_id for hold in holds),
+        *keys,
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _evidence(places: Places) -> str | None:
+    return places.lake.marks("finding").get(None)
+
+
+def _marks(lake: Lake, table: str, last: date) -> list[tuple[date, str]]:
+    days = lake.marks(table) if TABLES[table].daily else {}
+    return sorted((day, mark) for day, mark in days.items() if day is not None and day <= last)
