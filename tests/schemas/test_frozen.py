@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "14cdeecfbcef0001b41b19cd0441dcbb71694e95693b25a29d2e8121ec43ea75"
+DIGEST = "3916ee5a24ac7fb4e1d7573700942ef53b05c1849bb7583c060e264edec02b01"
 
 
 def facts(column: Column) -> str:
