@@ -76,6 +76,11 @@ def write_report(
     return _written(View(lake, period, simulated=simulated), out, title or TITLE, edition)
 
 
+def page_of(out: Path, period: str) -> Path:
+    """The page of a period, `YYYY-MM` or `first_last`, in the folder of reports."""
+    return out / f"weighbridge-{period}.html"
+
+
 def contents(view: View) -> list[tuple[Section, tuple[Block, ...]]]:
     """Every section of the folder with its blocks, in order."""
     found = sorted(declared(sections, "SECTION", Section).values(), key=lambda section: section.order)
@@ -88,8 +93,8 @@ def _written(view: View, out: Path, title: str, edition: str) -> ReportFiles:
     digest = digest_of(sheets)
     page = render(filled, view.period, title=title, edition=EDITIONS[edition], simulated=view.simulated, digest=digest)
     out.mkdir(parents=True, exist_ok=True)
-    stem = f"weighbridge-{view.period.name}"
-    html, xlsx, folder = out / f"{stem}.html", out / f"{stem}.xlsx", out / f"{stem}-csv"
+    html = page_of(out, view.period.name)
+    xlsx, folder = html.with_suffix(".xlsx"), html.with_name(f"{html.stem}-csv")
     tables = _write_tables(folder, sheets)
     _replace(html, page.encode())
     _write_book(xlsx, sheets, view.period, title, simulated=view.simulated)

@@ -8,6 +8,7 @@ report      month  page, workbook and tables
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
@@ -19,6 +20,7 @@ from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.reconcile.announced import settled
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
+from weighbridge.pipeline.report.report import page_of
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import (
     all_months,
@@ -125,13 +127,36 @@ def report_marks(home: Home) -> dict[str, str]:
     lake = home.lake()
     days = marks_by_day(lake, _REPORTED)
     settings = home.settings
-    shown = [settings.title, settings.timezone, home.reports, is_simulated(lake)]
+    place = os.path.relpath(home.reports, home.root)  # an installation may be moved
+    shown = [settings.title, settings.timezone, place, is_simulated(lake)]
     found = _findings(lake)
     out = {}
-    for month in all_months(lake):
+    for month in months_to_report(lake, settings.timezone):
         about = [f"{day} {mark}" for day, mark in days.items() if _touches(month, day)]
         out[month] = hashed([*shown, *about, found(month)])
     return out
+
+
+def months_to_report(lake: Lake, zone: str) -> list[str]:
+    """The months that attempts or reports lie in, as they are counted in the zone of the reports.
+
+    Where the lake begins or ends beside the end of a UTC month, a zone may move attempts into a month of its own.
+    """
+    months = set(all_months(lake))
+    if zone == "UTC":
+        return sorted(months)
+    held = set(lake.days("attempt"))
+    for month in all_months(lake):
+        for edge in held & set(ends(month)):
+            moved = lake.scan("attempt", first=edge, last=edge, columns=["arrived_at"]).select(
+                pl.col("arrived_at").dt.convert_time_zone(zone).dt.strftime("%Y-%m").unique().drop_nulls()
+            )
+            months |= set(moved.collect()["arrived_at"])
+    return sorted(months)
+
+
+def _page(home: Home, month: str) -> bool:
+    return page_of(home.reports, month).is_file()
 
 
 def _findings(lake: Lake) -> Callable[[str], str]:
@@ -170,7 +195,7 @@ PRICE = Step("price", price_marks, _price)
 RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
 SHARE = Step("share", share_marks, _share)
 SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
-REPORT = Step("report", report_marks, _report)
+REPORT = Step("report", report_marks, _report, _page)
 # What a night does with whatever is due.
 NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, SHARE, REPORT)
 # What is done anew with days of the past: everything that rests on how they are read.
