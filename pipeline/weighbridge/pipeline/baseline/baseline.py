@@ -1,0 +1,131 @@
+"""The baseline step of a night: limits of every cell, what left them, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import polars as pl
+
+from weighbridge.pipeline.baseline.found import READ, TOLD, findings
+from weighbridge.pipeline.baseline.history import read_history
+from weighbridge.pipeline.baseline.incidents import Incidents
+from weighbridge.pipeline.baseline.judge import judged
+from weighbridge.pipeline.baseline.material import Weighing
+from weighbridge.pipeline.baseline.policy import BaselinePolicy
+from weighbridge.pipeline.baseline.tasks import task_rows
+from weighbridge.pipeline.baseline.window import Window
+from weighbridge.pipeline.lake.found import write_findings
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.shape import empty, polars_schema
+from weighbridge.schemas.enumerations import FindingOrigin
+from weighbridge.schemas.finding import Finding
+
+TABLE = "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineResult:
+    """What a run did.
+
+    Attributes:
+        days: the judged days that have rows, in order.
+        cells: rows of `baseline` of these days.
+        limits: of them, those that have a limit of single rows.
+        tested: of them, those with a p-value.
+        reported: of them, those that were found and are large enough.
+        test_days, test_alarms: of the self-test over all cells: days tested, and days that would have been an alarm.
+        findings: of the months of these days.
+        raised: of them, those that are new or other than before.
+    """
+
+    days: tuple[date, ...]
+    cells: int
+    limits: int
+    tested: int
+    reported: int
+    test_days: int
+    test_alarms: int
+    findings: tuple[Finding, ...]
+    raised: tuple[Finding, ...]
+
+
+def baseline(lake: Lake, *, days: Collection[date], policy: BaselinePolicy) -> BaselineResult:
+    """Judge these days beside the days before each of them, and write `baseline` and the findings of their months.
+
+    A day that comes out as it was is not written, so a second run changes nothing.
+
+    Args:
+        lake: where the tables lie; readings and prices have to be up to date.
+        days: UTC days, in any order; those without any attempt or usage have their rows taken away.
+        policy: what is asked.
+
+    Raises:
+        LakeBusyError: another process is writing.
+    """
+    asked = sorted(set(days))
+    with lake.lock():
+        held = {*lake.days("attempt"), *lake.days("reading")}
+        present = [day for day in asked if day in held]
+        rows = _judged(lake, present, policy)
+        lake.replace(TABLE, rows, days=asked)
+        months = sorted({f"{day:%Y-%m}" for day in asked})
+        found = findings(_of_months(lake, months))
+        raised = _changed(lake, found)
+        write_findings(lake, found, origin=FindingOrigin.BASELINE, periods=months)
+    return _result(present, rows, found, raised)
+
+
+def _judged(lake: Lake, days: Sequence[date], policy: BaselinePolicy) -> pl.DataFrame:
+    if not days:
+        return empty(TABLE)
+    first = days[0] - timedelta(days=policy.season_days)
+    history = read_history(lake, first, days[-1], days, policy.tasks)
+    incidents = Incidents(lake, history, days)
+    frames = []
+    for day in days:
+        window = Window(
+            history=history,
+            today=history.index(day),
+            reference_days=policy.reference_days,
+            season_days=policy.season_days,
+            out=incidents.confirmed,
+            reported=incidents.reported,
+        )
+        frames.append(Weighing(lake, window, policy, judged(window, policy)).weighed())
+        incidents.add(frames[-1])
+        declared = task_rows(window, policy.tasks)
+        if declared is not None:
+            frames.append(declared)
+    whole = pl.concat(frames, how="diagonal")
+    schema = polars_schema(TABLE)
+    lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in schema.items() if name not in whole.columns]
+    return whole.with_columns(lacking).select(list(schema))
+
+
+def _of_months(lake: Lake, months: Sequence[str]) -> pl.DataFrame:
+    rows = lake.scan(TABLE, columns=list(READ)).filter(pl.col("day").dt.strftime("%Y-%m").is_in(months))
+    return rows.filter(TOLD).collect()
+
+
+def _changed(lake: Lake, found: Sequence[Finding]) -> list[Finding]:
+    names = ["finding_id", "severity", "expected", "observed", "amount", "last_day"]
+    before = set(lake.scan("finding", columns=names).collect().iter_rows())
+    return [each for each in found if tuple(each.row()[name] for name in names) not in before]
+
+
+def _result(
+    days: Sequence[date], rows: pl.DataFrame, found: Sequence[Finding], raised: Sequence[Finding]
+) -> BaselineResult:
+    return BaselineResult(
+        days=tuple(days),
+        cells=rows.height,
+        limits=rows.height - rows["upper"].null_count(),
+        tested=rows.height - rows["p_value"].null_count(),
+        reported=int(rows["reported"].sum()),
+        test_days=int(rows["test_days"].sum()),
+        test_alarms=int(rows["test_alarms"].sum()),
+        findings=tuple(found),
+        raised=tuple(raised),
+    )

@@ -1,0 +1,151 @@
+"""What tokens and requests of a day cost, from the amounts they were priced at. An unknown price stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+import polars as pl
+
+from weighbridge.pipeline.baseline.usage import KEY, SERIES
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.schemas.enumerations import Modality, PriceBasis
+from weighbridge.schemas.lattice import REPORTED_CLASSES
+
+# A report may be booked some days after its attempt.
+LATE = timedelta(days=2)
+_MILLION = Decimal(10) ** 6
+_PLACES = Decimal(1).scaleb(-18)
+_EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_AMOUNTS = [f"amount_{name}" for name in REPORTED_CLASSES]
+_READ = [*KEY, "source", "child", "report", "revision", "basis", "price_id", "currency", "amount", *_AMOUNTS]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCost:
+    """What a series cost on a day.
+
+    Attributes:
+        token: class -> cost of one token; a class of unknown price is not among them.
+        request: cost of all attempts divided by the requests; null where any usage has no price.
+        retries: cost of the attempts that were not the first of their request; null where that is not known.
+        currency: of all of them.
+    """
+
+    token: Mapping[str, Decimal]
+    request: Decimal | None
+    retries: Decimal | None
+    currency: str | None
+
+
+UNPRICED = SeriesCost({}, None, None, None)
+
+
+def times(number: int | Decimal, cost: Decimal) -> Decimal:
+    """An exact product, rounded to the 18 places of an amount."""
+    return _EXACT.quantize(_EXACT.multiply(Decimal(number), cost), _PLACES)
+
+
+def share(part: Decimal, whole: int) -> Decimal:
+    """An amount divided by a count."""
+    return _EXACT.divide(part, Decimal(whole))
+
+
+def series_costs(records: Records, attempts: pl.DataFrame, day: date) -> dict[int, SeriesCost]:
+    """What the attempts of a day cost, by series.
+
+    Args:
+        records: tables `priced_amount` and `price`.
+        attempts: rows of `History.judged` of that day, of the series asked about.
+        day: the day.
+    """
+    keys = attempts.lazy().select(KEY)
+    amounts = _amounts(records, keys, day, day + LATE)
+    joined = attempts.join(amounts, on=KEY, how="left")
+    book = _per_token(records, amounts["price_id"].drop_nulls().unique().to_list())
+    return {int(series): _cost(rows, book) for (series,), rows in joined.partition_by("series", as_dict=True).items()}
+
+
+def _amounts(records: Records, keys: pl.LazyFrame, first: date, last: date) -> pl.DataFrame:
+    """One row per attempt: what the first report of its first source costs, all children together."""
+    rows = records.scan("priced_amount", first=first, last=last, columns=_READ)
+    own = rows.filter((pl.col("report") == 0) & (pl.col("basis") == str(PriceBasis.REPORTED)))
+    held = own.join(keys, on=KEY, how="semi").collect(engine="streaming")
+    latest = held.filter(pl.col("revision") == pl.col("revision").max().over(*KEY, "source", "child"))
+    first_source = latest.filter(pl.col("source") == pl.col("source").min().over(KEY))
+    whole = [
+        pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in ("amount", *_AMOUNTS)
+    ]
+    one = [
+        pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
+        for name in ("currency", "price_id")
+    ]
+    return first_source.group_by(KEY).agg(*whole, *one)
+
+
+def _cost(rows: pl.DataFrame, book: Mapping[tuple[str, str], Decimal]) -> SeriesCost:
+    currencies = rows["currency"].drop_nulls().unique().to_list()
+    if len(currencies) != 1:
+        return UNPRICED
+    ids = rows["price_id"].drop_nulls().unique().to_list()
+    token = {}
+    for name in REPORTED_CLASSES:
+        used = rows.filter(pl.col(name) > 0)
+        if used.is_empty():
+            known = book.get((ids[0], name)) if len(ids) == 1 else None
+        else:
+            known = _divided(used[f"amount_{name}"], int(used[name].sum()))
+        if known is not None:
+            token[str(name)] = known
+    counted = pl.any_horizontal(pl.col(name).is_not_null() for name in REPORTED_CLASSES)
+    used, again = rows.filter(counted), rows.filter(counted & pl.col("retry"))
+    requests = rows.filter(~pl.col("retry")).height
+    return SeriesCost(
+        token=token,
+        request=_divided(used["amount"], requests) if requests else None,
+        retries=_divided(again["amount"], 1) if again.height else None,
+        currency=currencies[0],
+    )
+
+
+def _divided(amounts: pl.Series, count: int) -> Decimal | None:
+    if amounts.is_empty() or amounts.null_count():
+        return None
+    return share(Decimal(str(amounts.sum())), count)
+
+
+def _per_token(records: Records, ids: Collection[str]) -> dict[tuple[str, str], Decimal]:
+    if not ids:
+        return {}
+    rows = records.scan("price", columns=["price_id", "token_class", "modality", "per_million"])
+    found = rows.filter(pl.col("price_id").is_in(list(ids)) & (pl.col("modality") == str(Modality.TEXT))).collect()
+    return {
+        (price_id, token_class): _EXACT.divide(per_million, _MILLION)
+        for price_id, token_class, _, per_million in found.iter_rows()
+        if per_million is not None
+    }
+
+
+def parent_cost(
+    records: Records, tenant: str, task: str, apart: Mapping[str, str | None], first: date, last: date
+) -> tuple[Decimal, str] | None:
+    """What a request of a tenant and task cost on these days without one series, and in which currency.
+
+    Returns:
+        Null where there was none, or a price is not known.
+    """
+    columns = [*KEY, "day", "attempt_number", "model_served", "model_requested"]
+    columns += [name for name in SERIES if name != "model"]
+    rows = records.scan("attempt", first=first, last=last, columns=columns)
+    rows = rows.with_columns(pl.coalesce("model_served", "model_requested").alias("model"))
+    same = pl.all_horizontal(pl.col(name).eq_missing(apart[name]) for name in SERIES)
+    others = rows.filter((pl.col("tenant") == tenant) & (pl.col("task") == task) & ~same)
+    held = others.select(*KEY, retry=(pl.col("attempt_number") > 1).fill_null(value=False)).unique(KEY).collect()
+    amounts = _amounts(records, held.lazy().select(KEY), first, last + LATE)
+    currencies = amounts["currency"].unique().to_list()
+    requests = held.filter(~pl.col("retry")).height
+    if not requests or amounts.is_empty() or len(currencies) != 1 or amounts["amount"].null_count():
+        return None
+    return share(Decimal(str(amounts["amount"].sum())), requests), currencies[0]

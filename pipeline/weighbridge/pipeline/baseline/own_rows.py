@@ -1,0 +1,203 @@
+"""The day of a cell that has rows enough of its own: exact, whatever their distribution.
+
+Three limits are made of the reference, those that 5 %, 25 % and 50 % of new rows exceed. The first sees what grows at
+the top, the others see what moves the middle and leaves a capped or long top where it was (a longer template). Each is
+asked about the day alone and about the last five days together, which is how a shift of a few per cent comes to light.
+How many of the new rows lie above a limit is beta-binomial; the six answers are one p-value by Bonferroni's rule.
+
+Whether the rows of a cell are exchangeable at all is tested on the reference itself, every night: given how many of its
+rows lie above each limit, those of any one day are hypergeometric. More days beyond 5 % than there can be at a rate of
+5 % say that rows of a day go together (sessions, batches, releases), and that the promise above is not to be made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from weighbridge.pipeline.baseline.history import Ints, Mask
+from weighbridge.pipeline.baseline.limits import Ordered, above, ordered, rank_of
+from weighbridge.pipeline.baseline.season import Centred
+from weighbridge.pipeline.baseline.spans import TOGETHER, Floats
+from weighbridge.pipeline.baseline.tails import beta_binomial_tail, binomial_tail, hypergeometric_tail
+
+RATES = (Fraction(5, 100), Fraction(25, 100), Fraction(50, 100))
+BAND = RATES[0]
+PERCENT = 5
+# Fewer rows than this have no 1 % limit, and their centre is too unsure to be trusted alone.
+FEWEST = 99
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """Whether reference windows kept the promise that 5 % of days lie beyond 5 %; one item per cell or group.
+
+    Attributes:
+        days: days tested.
+        alarms: days that would have been an alarm.
+        squares: sum over the days of squared deviations of the rows above the median, in their own variances.
+    """
+
+    days: Ints
+    alarms: Ints
+    squares: Floats
+
+    def disagreement(self) -> Floats:
+        """The chance of so many alarms if the promise holds; 1 where there was none. Exact."""
+        return binomial_tail(self.alarms, self.days, PERCENT / 100)
+
+    def scattered(self) -> Floats:
+        """The chance that days scatter so much if rows of a day have nothing in common (chi square, approximately)."""
+        days = np.maximum(self.days, 1)
+        # Wilson and Hilferty's cube root is close to normal.
+        root = np.cbrt(self.squares / days)
+        above_mean = (root - (1 - 2 / (9 * days))) / np.sqrt(2 / (9 * days))
+        return np.array([0.5 * math.erfc(value / math.sqrt(2)) for value in np.where(self.days > 0, above_mean, -9.0)])
+
+    def without(self, doubted: Mask) -> SelfTest:
+        """The same without some cells."""
+        keep = (~doubted).astype(np.int64)
+        return SelfTest(self.days * keep, self.alarms * keep, self.squares * keep.astype(np.float64))
+
+    def together(self, group: Ints) -> SelfTest:
+        """The same of every group of cells."""
+        sums = [np.bincount(group, weights=values) for values in (self.days, self.alarms, self.squares)]
+        return SelfTest(sums[0].astype(np.int64), sums[1].astype(np.int64), sums[2].astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRows:
+    """Every cell of a class by its own rows; arrays with one item per cell.
+
+    Attributes:
+        reference: scores of the reference window.
+        days: days of it that have rows.
+        upper, lower: scores of the band's ends; REFUSED where there are too few rows.
+        rows: rows of the day.
+        exceeding: of them above `upper`.
+        p_value: of the day; NaN where there are too few rows of the reference or none of the day.
+        test: the self-test.
+    """
+
+    reference: Ordered
+    days: Ints
+    upper: Ints
+    lower: Ints
+    rows: Ints
+    exceeding: Ints
+    p_value: Floats
+    test: SelfTest
+
+
+def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, quiet: Mask) -> OwnRows:
+    """Judge a day.
+
+    Args:
+        rows: centred rows of at least the reference window and the day.
+        cells: how many there are.
+        today: the day.
+        reference_days: length of the window that ends before it.
+        quiet: cell x day of that window: days the promise is tested on.
+    """
+    new = rows.day == today
+    past = (rows.day < today) & (rows.day >= today - reference_days)
+    earlier, recent = past & (rows.day <= today - TOGETHER), rows.day > today - TOGETHER
+    reference = _window(rows, past, cells)
+    count = np.bincount(rows.series[new], minlength=cells)
+    day = _Question(reference, count)
+    days = _Question(_window(rows, earlier, cells), np.bincount(rows.series[recent], minlength=cells))
+    p_values, asked = np.ones(cells), np.zeros(cells, np.int64)
+    every = _grid(rows, past, today, quiet.shape)
+    worst, squares = np.ones(quiet.shape), np.zeros(quiet.shape)
+    for rate in RATES:
+        limit = day.reference.upper(rate)
+        today_above = above(rows.series[new], rows.score[new], limit, cells)
+        p_values = np.minimum(p_values, day.answer(rate, today_above))
+        together = above(rows.series[recent], rows.score[recent], days.reference.upper(rate), cells)
+        # Five days that are high because one of them was are no news of today.
+        high = today_above * rate.denominator > count * rate.numerator
+        p_values = np.minimum(p_values, np.where(high, days.answer(rate, together), 1.0))
+        asked += day.usable.astype(np.int64) + days.usable
+        marked = _grid(rows, past & (rows.score > limit[rows.series]), today, quiet.shape) * quiet
+        worst = np.minimum(worst, days_beside_all(marked, every * quiet))
+        squares = squared_deviations(marked, every * quiet)
+    upper = reference.upper(BAND)
+    usable = (every > 0) & quiet & (reference.sizes >= FEWEST)[:, None]
+    test = tested(worst * len(RATES), squares, usable)
+    return OwnRows(
+        reference=reference,
+        days=(every > 0).sum(axis=1),
+        upper=upper,
+        lower=reference.lower(BAND),
+        rows=count,
+        exceeding=above(rows.series[new], rows.score[new], upper, cells),
+        p_value=np.where(day.usable, np.minimum(p_values * np.maximum(asked, 1), 1.0), np.nan),
+        test=test,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """New rows of every cell beside a reference."""
+
+    reference: Ordered
+    rows: Ints
+
+    @property
+    def usable(self) -> Mask:
+        """The cells that can be asked about."""
+        return (self.reference.sizes >= FEWEST) & (self.rows > 0)
+
+    def answer(self, rate: Fraction, exceeding: Ints) -> Floats:
+        """P(at least so many above the limit of this rate); 1 where there is no asking."""
+        out = np.ones(len(self.rows))
+        at = np.flatnonzero(self.usable)
+        sizes = self.reference.sizes[at]
+        out[at] = beta_binomial_tail(exceeding[at], self.rows[at], sizes, rank_of(sizes, rate))
+        return out
+
+
+def _window(rows: Centred, mask: Mask, cells: int) -> Ordered:
+    return ordered(rows.series[mask], rows.score[mask], cells)
+
+
+def _grid(rows: Centred, mask: Mask, today: int, shape: tuple[int, ...]) -> Ints:
+    """Rows per cell and day of the reference window, which ends before `today`."""
+    cells, length = shape
+    places = rows.series[mask].astype(np.int64) * length + (rows.day[mask] - (today - length))
+    return np.bincount(places, minlength=cells * length).reshape(cells, length)
+
+
+def days_beside_all(marked: Ints, rows: Ints) -> Floats:
+    """Cell x day: P(at least so many marked rows on that day), if those of all days are spread by chance."""
+    all_rows, all_marked = rows.sum(axis=1), marked.sum(axis=1)
+    out = np.ones(rows.shape)
+    # A day that is not above the average is no alarm; most need no tail at all.
+    cell, day = np.nonzero(marked * all_rows[:, None] > rows * all_marked[:, None])
+    out[cell, day] = hypergeometric_tail(marked[cell, day], rows[cell, day], all_marked[cell], all_rows[cell])
+    return out
+
+
+def squared_deviations(marked: Ints, rows: Ints) -> Floats:
+    """Cell x day: squared deviation of the marked rows from their share, divided by its variance; 0 without rows.
+
+    The variance is that of the hypergeometric law, so the mean is 1 where rows of a day have nothing in common.
+    """
+    all_rows, all_marked = rows.sum(axis=1, keepdims=True), marked.sum(axis=1, keepdims=True)
+    share = all_marked / np.maximum(all_rows, 1)
+    variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
+    return np.where(variance > 0, (marked - rows * share) ** 2 / np.where(variance > 0, variance, 1.0), 0.0)
+
+
+def tested(p_values: Floats, squares: Floats, usable: Mask) -> SelfTest:
+    """Count the days beyond the promise.
+
+    Args:
+        p_values, squares: cell x day.
+        usable: cell x day: days that are tested.
+    """
+    alarms = ((p_values * 100 <= PERCENT) & usable).sum(axis=1)
+    return SelfTest(usable.sum(axis=1), alarms, (squares * usable).sum(axis=1))

@@ -1,0 +1,108 @@
+"""The cells of one token class on one day, each by its own rows as far as it has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from weighbridge.pipeline.baseline.history import Ints, Mask, Small
+from weighbridge.pipeline.baseline.limits import Ordered, above, ordered
+from weighbridge.pipeline.baseline.own_rows import FEWEST, OwnRows, by_own_rows
+from weighbridge.pipeline.baseline.season import Centred, centred
+from weighbridge.pipeline.baseline.spans import Floats
+from weighbridge.pipeline.baseline.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCells:
+    """One class; arrays with one item per series.
+
+    Attributes:
+        name: the class.
+        own: by own rows.
+        limit: score of the limit of single requests; REFUSED where there are too few rows.
+        beyond: rows of the day above it.
+        centre: mean seasonal centre of the day's rows, units of y, else of the reference's; NaN without rows.
+        shift: how far the day's mean centre lies above the reference's, in the same units; 0 where either has none.
+        level: finest season that was taken off; -1 without rows.
+        median: median y of the day's rows; REFUSED where it has none.
+        few_cell, few_y: rows of the reference that belong to cells with few rows: their cell and y.
+        new_cell, new_y: such cells' rows of the day.
+        moving: cells whose rows of reference and day are not all alike; the others can show nothing.
+    """
+
+    name: str
+    own: OwnRows
+    limit: Ints
+    beyond: Ints
+    centre: Floats
+    shift: Floats
+    level: Ints
+    median: Ordered
+    few_cell: Ints
+    few_y: Ints
+    new_cell: Ints
+    new_y: Ints
+    moving: Mask
+
+
+def token_cells(window: Window, name: str, request_rate: Fraction) -> TokenCells:
+    """Centre the rows of a class and order them.
+
+    Args:
+        window: the day and its past.
+        name: the class.
+        request_rate: how many single requests may lie beyond their limit.
+    """
+    cells, today = window.history.series, window.today
+    first = today - window.reference_days
+    rows = centred(
+        window.history.rows,
+        name,
+        cells,
+        start=window.start,
+        since=max(first, window.start),
+        today=today,
+        out=window.out,
+    )
+    own = by_own_rows(rows, cells, today=today, reference_days=window.reference_days, quiet=window.quiet)
+    new = rows.day == today
+    limit = own.reference.upper(request_rate)
+    now, then = _means(rows, new, cells), _means(rows, ~new, cells)
+    both = np.isfinite(now) & np.isfinite(then)
+    y = rows.score.astype(np.int64) + rows.centre
+    few = own.reference.sizes[rows.series] < FEWEST
+    level = np.full(cells, -1, np.int64)
+    np.maximum.at(level, rows.series, rows.level)
+    return TokenCells(
+        name=name,
+        own=own,
+        limit=limit,
+        beyond=above(rows.series[new], rows.score[new], limit, cells),
+        centre=np.where(np.isfinite(now), now, then),
+        shift=np.where(both, now - then, 0.0),
+        level=level,
+        median=ordered(rows.series[new], y[new], cells),
+        few_cell=rows.series[few & ~new].astype(np.int64),
+        few_y=y[few & ~new],
+        new_cell=rows.series[few & new].astype(np.int64),
+        new_y=y[few & new],
+        moving=_moving(rows.series, y, cells),
+    )
+
+
+def _means(rows: Centred, chosen: Mask, cells: int) -> Floats:
+    # Whole numbers of units: sums below 2**53 are exact in any order.
+    sums = np.bincount(rows.series[chosen], weights=rows.centre[chosen], minlength=cells)
+    counts = np.bincount(rows.series[chosen], minlength=cells)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _moving(series: Small, y: Ints, cells: int) -> Mask:
+    low, high = np.full(cells, np.iinfo(np.int64).max), np.full(cells, -1, np.int64)
+    np.minimum.at(low, series, y)
+    np.maximum.at(high, series, y)
+    found: Mask = high > low
+    return found
