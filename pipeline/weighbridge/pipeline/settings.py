@@ -17,6 +17,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from weighbridge.pipeline.settings_shape import (
     nearest,
     type_name,
 )
+from weighbridge.schemas.enumerations import Severity
 from weighbridge.schemas.errors import ConfigError
 
 FILE = "weighbridge.toml"
@@ -37,6 +39,8 @@ PREFIX = "WEIGHBRIDGE_"
 CONFIG_ENV = "WEIGHBRIDGE_CONFIG"
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _CENTURY = 36_500
+_FEWEST_DAYS, _MOST_DAYS = 7, 366
+_MINUTE = 60
 # Names of the environment that start like ours and are no knobs: where the file is, what tests and the agent use.
 _RESERVED = frozenset(
     {
@@ -131,6 +135,45 @@ def _amount(value: str, _: Path) -> Decimal:
     return Decimal(value)
 
 
+def _rate(value: float, _: Path) -> Fraction:
+    rate = Fraction(str(value))
+    if not 0 < rate <= Fraction(1, 2):
+        raise ValueError("a share above 0 and not above 0.5")
+    return rate
+
+
+def _range(value: list[object], _: Path) -> tuple[int, int]:
+    low, high = value if len(value) == len(("low", "high")) else (None, None)
+    if not (type(low) is int and type(high) is int and 0 <= low <= high):
+        raise ValueError("the lowest and the highest whole number of tokens, such as [50, 100]")
+    return low, high
+
+
+def _window(value: int, _: Path) -> int:
+    if not _FEWEST_DAYS <= value <= _MOST_DAYS:
+        raise ValueError(f"a number of days from {_FEWEST_DAYS} to {_MOST_DAYS}")
+    return value
+
+
+def _few(value: int, _: Path) -> int:
+    if not 1 <= value <= _MINUTE:
+        raise ValueError(f"a whole number from 1 to {_MINUTE}")
+    return value
+
+
+def _address(value: str, _: Path) -> str:
+    if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
+        raise ValueError("an address that begins with https:// or http://, or nothing")
+    return value
+
+
+def _severity(value: str, _: Path) -> Severity:
+    try:
+        return Severity(value)
+    except ValueError:
+        raise ValueError(", ".join(Severity)) from None
+
+
 def _table(shape: Shape) -> Kind:
     return Kind("a table", (dict,), shape.parse, shape)
 
@@ -148,6 +191,12 @@ LINE = Kind("text", (str,), _line)
 DAYS = Kind("a whole number", (int,), _days)
 CODES = Kind("a list of texts", (list,), _codes)
 AMOUNT = Kind("text", (str,), _amount)
+RATE = Kind("a fraction", (float, int), _rate)
+RANGE = Kind("a list of two whole numbers", (list,), _range)
+WINDOW = Kind("a whole number", (int,), _window)
+FEW = Kind("a whole number", (int,), _few)
+ADDRESS = Kind("text", (str,), _address)
+SEVERITY = Kind("text", (str,), _severity)
 
 _DAYS_OF_ROWS = (
     Line("billing", DAYS, 3650, "exact counts, usage reports, invoices, amounts, findings"),
@@ -174,6 +223,43 @@ CLOSE = Shape(
         Line("grace_days", DAYS, 3, "how many UTC days after its last one a month stays open for rows that come late"),
         Line("accepts", CODES, [], "codes of findings whose open errors hold no month back"),
         Line("material", AMOUNT, "0", "an open error about less money than this holds no month back, in any currency"),
+    )
+)
+
+BASELINE = Shape(
+    lines=(
+        Line("reference_days", WINDOW, 28, "days before a judged one that limits are made of"),
+        Line("season_days", WINDOW, 84, "days before a judged one that seasons and days as wholes are learnt from"),
+        Line("false_share", RATE, 0.05, "of the cells reported in a day, the share that may be false"),
+        Line("request_rate", RATE, 0.01, "how many single requests may lie above their limit"),
+        Line("floor", AMOUNT, "1.00", "least cost of what a cell has more than expected in a day, in any currency"),
+    ),
+    named=(
+        Named(
+            "tasks",
+            r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}",
+            "the name of a task",
+            (
+                Line("input", RANGE, None, "lowest and highest input tokens of one request"),
+                Line("output", RANGE, None, "lowest and highest output tokens of one request"),
+                Line("tolerance", RATE, None, "how far beyond either end is still within the band"),
+            ),
+            {
+                "short_classification": {"input": [50, 100], "output": [5, 10], "tolerance": 0.10},
+                "document_summary": {"input": [1000, 2000], "output": [100, 200], "tolerance": 0.15},
+                "code_generation": {"input": [200, 500], "output": [50, 150], "tolerance": 0.20},
+                "complex_reasoning": {"input": [500, 1000], "output": [100, 300], "tolerance": 0.25},
+            },
+        ),
+    ),
+)
+ALERTS = Shape(
+    lines=(
+        Line("webhook", ADDRESS, "", "address that new findings of baselines are posted to as JSON"),
+        Line("timeout_s", FEW, 5, "seconds the receiver has for an answer"),
+        Line("attempts", FEW, 3, "how often a post is tried"),
+        Line("severity", SEVERITY, "warning", "least severity that is posted: info, notice, warning or error"),
+        Line("textfile", MAYBE_PATH, "", "file for the textfile collector of Prometheus, such as weighbridge.prom"),
     )
 )
 
@@ -236,6 +322,10 @@ class Settings:
     retention: Mapping[str, Any] = field(
         metadata=_knob(_table(RETENTION), {}, "how many days each class of data is kept")
     )
+    baseline: Mapping[str, Any] = field(
+        metadata=_knob(_table(BASELINE), {}, "how baselines are made, and what requests of a task are declared to take")
+    )
+    alerts: Mapping[str, Any] = field(metadata=_knob(_table(ALERTS), {}, "where news of baselines go"))
 
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     folder: Path = field(default=Path(), compare=False)

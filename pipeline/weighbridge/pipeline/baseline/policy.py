@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from weighbridge.schemas.enumerations import Direction
+from weighbridge.pipeline.settings import ALERTS, BASELINE
+from weighbridge.schemas.enumerations import Direction, Severity
+from weighbridge.schemas.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +34,6 @@ class TaskBand:
         return math.ceil(low * (1 - self.tolerance)), math.floor(high * (1 + self.tolerance))
 
 
-def _declared(inputs: tuple[int, int], outputs: tuple[int, int], percent: int) -> TaskBand:
-    return TaskBand(input=inputs, output=outputs, tolerance=Fraction(percent, 100))
-
-
-TASKS: Mapping[str, TaskBand] = {
-    "short_classification": _declared((50, 100), (5, 10), 10),
-    "document_summary": _declared((1000, 2000), (100, 200), 15),
-    "code_generation": _declared((200, 500), (50, 150), 20),
-    "complex_reasoning": _declared((500, 1000), (100, 300), 25),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselinePolicy:
     """The `[baseline]` table of the settings.
@@ -51,34 +42,78 @@ class BaselinePolicy:
         reference_days: days before the judged one that limits are made of.
         season_days: days before the judged one that the season and the scores of whole days are learnt from.
         false_share: q, the share of false cells among those reported in a day.
-        request_rate: how many single requests may lie beyond their limit.
+        request_rate: how many single requests may lie above their limit.
         floor: least cost of what is more than expected, of a cell in a day, for it to be reported.
         tasks: the task table.
     """
 
-    reference_days: int = 28
-    season_days: int = 84
-    false_share: Fraction = Fraction(5, 100)
-    request_rate: Fraction = Fraction(1, 100)
-    floor: Decimal = Decimal(1)
-    tasks: Mapping[str, TaskBand] = field(default_factory=lambda: TASKS)
+    reference_days: int
+    season_days: int
+    false_share: Fraction
+    request_rate: Fraction
+    floor: Decimal
+    tasks: Mapping[str, TaskBand]
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> BaselinePolicy:
-        """From the resolved settings table `baseline`."""
-        tasks = {
-            name: TaskBand(
-                input=tuple(lines["input"]),
-                output=tuple(lines["output"]),
-                tolerance=Fraction(lines["tolerance"]),
+        """From the resolved settings table `baseline`.
+
+        Raises:
+            ConfigError: a task of one's own lacks a line, or the season is shorter than the reference.
+        """
+        if table["season_days"] < table["reference_days"]:
+            raise ConfigError(
+                f"baseline.season_days is {table['season_days']}, less than the {table['reference_days']} of "
+                "reference_days; a season is learnt from at least as many days"
             )
-            for name, lines in table["tasks"].items()
-        }
-        return cls(
-            reference_days=table["reference_days"],
-            season_days=table["season_days"],
-            false_share=Fraction(table["false_share"]),
-            request_rate=Fraction(table["request_rate"]),
-            floor=Decimal(table["floor"]),
-            tasks=tasks,
+        tasks = {name: _band(name, lines) for name, lines in table["tasks"].items()}
+        return cls(**{name: value for name, value in table.items() if name != "tasks"}, tasks=tasks)
+
+    @classmethod
+    def default(cls) -> BaselinePolicy:
+        """As it stands where nothing is set."""
+        return cls.of(BASELINE.parse({}, Path()))
+
+
+def _band(name: str, lines: Mapping[str, Any]) -> TaskBand:
+    lacking = [line for line in ("input", "output", "tolerance") if line not in lines]
+    if lacking:
+        raise ConfigError(
+            f"baseline.tasks.{name} has no {lacking[0]}; a task of your own has input, output and tolerance, "
+            "such as input = [50, 100], output = [5, 10], tolerance = 0.1"
         )
+    return TaskBand(**lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertPolicy:
+    """The `[alerts]` table of the settings.
+
+    Attributes:
+        webhook: address that new findings are posted to; empty: none are. It may hold a secret, so it is shown nowhere.
+        timeout_s: seconds the receiver has for an answer.
+        attempts: how often a post is tried.
+        severity: least severity that is posted.
+        textfile: file for the textfile collector of Prometheus, null where there is none.
+    """
+
+    webhook: str
+    timeout_s: int
+    attempts: int
+    severity: Severity
+    textfile: Path | None
+
+    def __repr__(self) -> str:
+        """Everything but the address."""
+        shown = "set" if self.webhook else "none"
+        return f"AlertPolicy(webhook={shown}, severity={self.severity!s}, textfile={self.textfile!s})"
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> AlertPolicy:
+        """From the resolved settings table `alerts`."""
+        return cls(**table)
+
+    @classmethod
+    def default(cls) -> AlertPolicy:
+        """As it stands where nothing is set: no alerts go anywhere."""
+        return cls.of(ALERTS.parse({}, Path()))
