@@ -21,6 +21,7 @@ from prefect.artifacts import (
 from weighbridge.dags import work
 from weighbridge.dags.safety import guarded
 from weighbridge.pipeline.run.home import Home, open_home
+from weighbridge.pipeline.run.month import month_due, span_of_month, steps_of
 from weighbridge.pipeline.run.step import Span, Step
 from weighbridge.pipeline.run.turn import turn
 from weighbridge.pipeline.settings import find_config
@@ -67,6 +68,20 @@ class Run:
                 self._note(step.name, done["counts"], unit)
                 self.files += done["files"]
                 self.show((place + (number + 1) / len(units)) / len(steps))
+
+    def month(self, month: str | None, by: str) -> None:
+        """Bring a month up to date and close it; by default the last one that is over."""
+        with guarded():
+            chosen = month or month_due(self.home, datetime.now(UTC))
+            steps, span = steps_of(self.home, chosen), span_of_month(chosen)
+        self.go(steps, span)
+        done = work.close(self.home.root, chosen, by)
+        self._note("close", done["counts"], chosen)
+        self.files += done["files"]
+
+    def delete(self, today: date | None, by: str) -> None:
+        """Delete what is past its time."""
+        self._note("retention", work.delete(self.home.root, today or datetime.now(UTC).date(), by))
 
     def pack(self) -> None:
         """Pack the token ids that came."""

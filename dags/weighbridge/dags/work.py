@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from weighbridge.dags.safety import guarded, may_help
-from weighbridge.pipeline.run.failure import GateRefusedError
+from weighbridge.pipeline.run.failure import GateRefusedError, LeftBehindError
 from weighbridge.pipeline.run.home import open_home
+from weighbridge.pipeline.run.month import close_books
 from weighbridge.pipeline.run.night import Intake, pack, take_in, what_came
+from weighbridge.pipeline.run.retain import deleted
 from weighbridge.pipeline.run.steps import STEPS
 
 Counts = dict[str, int]
@@ -62,3 +64,39 @@ def pack_up(config: Path) -> Counts:
     with guarded():
         done = pack(open_home(config), ())
         return {} if done is None else {"days": len(done.days), "ids": done.ids, "blocks": done.blocks_after}
+
+
+@task(task_run_name="close-{month}", **TRIED, **KEPT)
+def close(config: Path, month: str, by: str) -> dict[str, Any]:
+    """Close a month that was brought up to date.
+
+    Returns:
+        counts: rows closed, and whether this run did it; files: the pack.
+    """
+    with guarded():
+        done = close_books(open_home(config), month, by=by, now=datetime.now(UTC))
+        if not done.closed:
+            gates = "; ".join(f"{refusal.code}: {refusal.cure}" for refusal in done.refused)
+            raise GateRefusedError(f"{month} was not closed: {gates}")
+        return {
+            "counts": {"rows": done.rows, "new": int(done.new)},
+            "files": [] if done.pack is None else [str(done.pack)],
+        }
+
+
+@task(task_run_name="delete", **TRIED, **KEPT)
+def delete(config: Path, today: date, by: str) -> Counts:
+    """Delete what is past its time on this UTC day."""
+    with guarded():
+        done = deleted(open_home(config), today=today, now=datetime.now(UTC), by=by)
+        if done.applied.failed:
+            raise LeftBehindError(
+                f"{len(done.applied.failed)} deletions failed and are tried again by the next run; "
+                "`weighbridge retention plan` names them"
+            )
+        return {
+            "receipts": len(done.applied.receipts),
+            "rows": sum(receipt.rows for receipt in done.applied.receipts),
+            "resumed": done.applied.resumed,
+            "repeated": len(done.applied.repeated),
+        }

@@ -36,31 +36,10 @@ def close(
     What came late for months closed before is booked in it first. A closed month is never opened: run again, this
     changes nothing. Exit 3 where a gate refuses; each is named with what to do.
     """
-    from weighbridge.pipeline.close.adjust import adjust
-    from weighbridge.pipeline.close.close import close_month
-    from weighbridge.pipeline.close.closed import closes
-    from weighbridge.pipeline.close.gates import ClosePolicy
-    from weighbridge.pipeline.price.book import PriceBook
+    from weighbridge.pipeline.run.month import close_books
 
     home = home_of(ctx, config, log_level)
-    lake, settings = home.lake(), home.settings
-    policy = ClosePolicy(**settings.close, ids_grace_days=settings.ids_grace_days)
-    with lake.lock():
-        closed = closes(lake)
-        if month not in closed:
-            adjust(lake, packs=settings.closes, months=[each for each in closed if each < month], period=month)
-        done = close_month(
-            lake,
-            period=month,
-            packs=settings.closes,
-            book=PriceBook.load(settings.prices),
-            key=home.key,
-            by=by or user_name(),
-            now=datetime.now(UTC),
-            policy=policy,
-            settings=policy.plain(),
-            early=force_early,
-        )
+    done = close_books(home, month, by=by or user_name(), now=datetime.now(UTC), early=force_early)
     if as_json:
         write_json(_told(done))
     elif done.closed:

@@ -14,9 +14,9 @@ from weighbridge.cli.commands.ingest import Day, Importer, Mapping
 from weighbridge.cli.commands.nightly import Came
 from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED, complain
 from weighbridge.cli.open_findings import weighty
-from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day
+from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day, parse_month
 from weighbridge.cli.output import write_json, write_line, write_table
-from weighbridge.cli.session import home_of
+from weighbridge.cli.session import home_of, user_name
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.run.home import Home
@@ -27,6 +27,9 @@ run = typer.Typer(
 )
 First = Annotated[date, typer.Option("--since", metavar="DAY", parser=parse_day, help="First UTC day, YYYY-MM-DD.")]
 Last = Annotated[date, typer.Option("--until", metavar="DAY", parser=parse_day, help="Last UTC day, inclusive.")]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="On whose behalf. Default: the user of this system.")
+]
 Flow = Callable[..., Any]
 
 
@@ -74,6 +77,48 @@ def backfill(
     from weighbridge.dags.backfill import backfill as flow
 
     return _told(home, flow, {"first": since, "last": until, "release_again": release_again}, as_json=as_json)
+
+
+@run.command("monthly")
+def monthly(
+    ctx: typer.Context,
+    month: Annotated[
+        str | None,
+        typer.Option(
+            "--month", metavar="YYYY-MM", parser=parse_month, help="The UTC month. Default: the last one that is over."
+        ),
+    ] = None,
+    by: By = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Bring a month up to date with the dialects and prices of now, and close it.
+
+    A month that is closed is left as it is. Exit 3 where a gate refuses; exit 1 where a finding of it is open and at
+    least a warning.
+    """
+    home = home_of(ctx, config, log_level)
+    _settle(home)
+    from weighbridge.dags.monthly_close import monthly_close as flow
+
+    return _told(home, flow, {"month": month, "by": by or user_name()}, as_json=as_json)
+
+
+@run.command("retention")
+def retention(
+    ctx: typer.Context,
+    by: By = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Delete what is past its time from every place it has, with receipts. Safe to kill and to run again."""
+    home = home_of(ctx, config, log_level)
+    _settle(home)
+    from weighbridge.dags.retention import retention as flow
+
+    return _told(home, flow, {"by": by or user_name()}, as_json=as_json)
 
 
 def _settle(home: Home) -> None:

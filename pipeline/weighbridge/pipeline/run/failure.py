@@ -19,6 +19,10 @@ class GateRefusedError(WeighbridgeError, Terminal):
     """A gate refused what a step looked at; what comes after that step was not done, and nothing is lost."""
 
 
+class LeftBehindError(WeighbridgeError, Terminal):
+    """Something that should be gone could not be deleted; the next run tries it again."""
+
+
 @contextmanager
 def spoken(action: str) -> Iterator[None]:
     """Turn a full disk into a `DiskFullError` about `action`; every other error passes."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from weighbridge.pipeline.close.closed import closed_records
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
@@ -99,17 +100,22 @@ def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
 
 
 def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:
-    """Write the report of each of these months into `out`, or the installation's folder of reports."""
-    lake = home.lake()
+    """Write the report of each of these months into `out`, or the installation's folder of reports.
+
+    Raises:
+        DamagedError: a month is closed, and its pack is not the one that was closed.
+    """
     settings = home.settings
+    lake = home.lake()
+    simulated = is_simulated(lake)
     return {
         month: write_report(
-            lake,
+            closed_records(lake, settings.closes, [month]),
             month=month,
             out=out or home.reports,
             zone=settings.timezone,
             title=settings.title,
-            simulated=is_simulated(lake),
+            simulated=simulated,
         )
         for month in months
     }

@@ -15,6 +15,8 @@ from datetime import date, timedelta
 
 import polars as pl
 
+from weighbridge.pipeline.close.adjust import adjust
+from weighbridge.pipeline.close.closed import closes
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.reconcile.announced import settled
@@ -32,7 +34,7 @@ from weighbridge.pipeline.run.rooms import (
     weigh,
     write_reports,
 )
-from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day
+from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day, stamps_of
 from weighbridge.pipeline.shared.shared import SharedResult
 from weighbridge.pipeline.shared.shared import due as days_to_share
 from weighbridge.schemas import canonical
@@ -41,6 +43,9 @@ from weighbridge.schemas.tables import TABLES
 # A report may be booked some days after its attempt, across the end of a month; a zone moves that end by a day.
 _AROUND = timedelta(days=2)
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
+# Under this name stands which pages retention took away.
+FORGOTTEN = "pages forgotten"
+_CLOSED = ("attempt", "usage_report", "reading", "priced_amount")
 _REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap")
 
 
@@ -93,6 +98,22 @@ def _reconcile(home: Home, months: Sequence[str]) -> Work:
     done = weigh(home, months).values()
     counts = {"attempts": sum(each.attempts for each in done), "findings": sum(len(each.findings) for each in done)}
     return Work({"months": len(months), **counts})
+
+
+def adjust_marks(home: Home) -> dict[str, str]:
+    """Closed months, marked by the rows that are held against their packs."""
+    lake = home.lake()
+    closed = closes(lake)
+    days = marks_by_day(lake, _CLOSED) if closed else {}
+    return {
+        month: hashed([row["root"], *(f"{day} {mark}" for day, mark in days.items() if f"{day:%Y-%m}" == month)])
+        for month, row in closed.items()
+    }
+
+
+def _adjust(home: Home, months: Sequence[str]) -> Work:
+    done = adjust(home.lake(), packs=home.settings.closes, months=months)
+    return Work({"booked": done.booked, "findings": len(done.findings)})
 
 
 def share_marks(home: Home) -> dict[str, str]:
@@ -155,8 +176,14 @@ def months_to_report(lake: Lake, zone: str) -> list[str]:
     return sorted(months)
 
 
+def months_with_pages(home: Home) -> list[str]:
+    """The months that have a page in the folder of reports."""
+    return [month for month in all_months(home.lake()) if page_of(home.reports, month).is_file()]
+
+
 def _page(home: Home, month: str) -> bool:
-    return page_of(home.reports, month).is_file()
+    """Whether the page is there, or went because its time was over."""
+    return page_of(home.reports, month).is_file() or month in stamps_of(home).of(FORGOTTEN)
 
 
 def _findings(lake: Lake) -> Callable[[str], str]:
@@ -193,11 +220,12 @@ def days_in(units: Sequence[str]) -> list[date]:
 READ = Step("read", read_marks, _read)
 PRICE = Step("price", price_marks, _price)
 RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
+ADJUST = Step("adjust", adjust_marks, _adjust)
 SHARE = Step("share", share_marks, _share)
 SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
 REPORT = Step("report", report_marks, _report, _page)
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, SHARE, REPORT)
+NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, ADJUST, SHARE, REPORT)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}

@@ -1,0 +1,104 @@
+"""Retention on an installation: what is past its time goes from every place it has, with receipts.
+
+Rows that go say nothing new about those that stay, so nothing becomes due by it; and a page that goes because its
+time is over is not made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from weighbridge.pipeline.close.forget import forget
+from weighbridge.pipeline.content.provider import key_provider
+from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.retention.apply import Applied, apply
+from weighbridge.pipeline.retention.ledger import Ledger
+from weighbridge.pipeline.retention.places import Places
+from weighbridge.pipeline.retention.plan import RetentionPlan, plan
+from weighbridge.pipeline.retention.policy import RetentionPolicy
+from weighbridge.pipeline.run.failure import spoken
+from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.step import no_news, stamps_of
+from weighbridge.pipeline.run.steps import FORGOTTEN, NIGHT, months_with_pages
+from weighbridge.pipeline.run.turn import turn
+
+LEDGER = "retention"
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What a run of retention did.
+
+    Attributes:
+        plan: what was due and held.
+        applied: what was deleted.
+    """
+
+    plan: RetentionPlan
+    applied: Applied
+
+
+def places_of(home: Home, lake: Lake | None = None) -> Places:
+    """Where the data of an installation lies.
+
+    Args:
+        lake: the lake, where the caller has it open.
+
+    Raises:
+        ConfigError: the keys of token ids cannot be used as the settings name them.
+    """
+    settings = home.settings
+    return Places(
+        lake=lake or home.lake(),
+        ledger=Ledger(home.root / LEDGER),
+        spools=(home.spool,),
+        acks=settings.acks,
+        reports=tuple(path for path in (home.reports, home.reports / "shared") if path.is_dir()),
+        closes=settings.closes,
+        forget_closed=forget,
+        keys=key_provider(settings, to_open=False),
+        searched=(home.state,),
+    )
+
+
+def planned(home: Home, today: date, lake: Lake | None = None) -> RetentionPlan:
+    """What is due on this UTC day; nothing is changed.
+
+    Raises:
+        ConfigError: the keys of token ids cannot be used as the settings name them, or the ledger is damaged.
+    """
+    return plan(places_of(home, lake), RetentionPolicy.of(home.settings.retention), today)
+
+
+def retain(home: Home, *, today: date, now: datetime, by: str, wait_s: float = 0) -> Retained:
+    """Delete what is due.
+
+    Args:
+        home: the installation.
+        today: the UTC day it is.
+        now: the time, for receipts.
+        by: who asked, for receipts.
+        wait_s: how long to wait for another run, seconds.
+
+    Raises:
+        ConfigError: as `planned`; nothing was deleted.
+        LakeBusyError: something else was writing; running it again finishes it.
+        DiskFullError: running it again finishes it.
+    """
+    with turn(home, wait_s=wait_s):
+        return deleted(home, today=today, now=now, by=by)
+
+
+def deleted(home: Home, *, today: date, now: datetime, by: str) -> Retained:
+    """As `retain`, for a caller that holds the turn."""
+    lake = home.lake()
+    with spoken("deleting what is past its time"), lake.lock():
+        before = months_with_pages(home)
+        with no_news(home, NIGHT):
+            due = planned(home, today, lake)
+            done = apply(due, by=by, now=now)
+        gone = set(before) - set(months_with_pages(home))
+        if gone:
+            stamps_of(home).put(FORGOTTEN, dict.fromkeys(gone, today.isoformat()))
+    return Retained(due, done)
