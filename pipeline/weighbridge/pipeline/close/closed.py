@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.close.figures import Figures, figures_of
-from weighbridge.pipeline.close.layout import CLOSED
+from weighbridge.pipeline.close.layout import BLANKED, CLOSED
 from weighbridge.pipeline.close.month_figures import named
 from weighbridge.pipeline.close.pack import Pack, is_pack
 from weighbridge.pipeline.close.plain import DamagedError
@@ -139,7 +139,7 @@ class ClosedRecords:
         key = list(TABLES[table].key)
         if self.whole:
             held = pl.concat([self.packs[month].own(table) for month in sorted(self.months, reverse=True)])
-            closed = held.unique(key, keep="first", maintain_order=True)
+            closed = _filled(held.unique(key, keep="first", maintain_order=True), frame, table)
             rest = frame.join(closed, on=key, how="anti", nulls_equal=True)
             return pl.concat([closed, rest]) if table in _SHARED else closed
         if table == "finding":
@@ -147,6 +147,16 @@ class ClosedRecords:
             frozen = [self.packs[month].own(table).filter(pl.col("period") == month) for month in months]
             return pl.concat([frame.filter(~pl.col("period").is_in(months)), *frozen])
         return frame
+
+
+def _filled(closed: pl.LazyFrame, lake: pl.LazyFrame, table: str) -> pl.LazyFrame:
+    """Closed rows with the users' own words, which are in the lake alone."""
+    blank = BLANKED.get(table, ())
+    if not blank:
+        return closed
+    key = list(TABLES[table].key)
+    words = closed.drop(blank).join(lake.select(*key, *blank), on=key, how="left")
+    return words.select(TABLES[table].names)
 
 
 def closed_records(lake: Records, packs: Path, months: Collection[str]) -> ClosedRecords:

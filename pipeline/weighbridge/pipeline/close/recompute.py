@@ -17,6 +17,7 @@ from weighbridge.pipeline.close import pins
 from weighbridge.pipeline.close.apart import apart
 from weighbridge.pipeline.close.figures import Figures, Value, figures_of, flat
 from weighbridge.pipeline.close.layout import FIGURES, NEIGHBOURS
+from weighbridge.pipeline.close.margins import apart as apart_margins
 from weighbridge.pipeline.close.month_figures import figures, numbered, rests_on
 from weighbridge.pipeline.close.pack import Pack
 from weighbridge.pipeline.close.plain import DamagedError
@@ -162,6 +163,7 @@ def _figures(pack: Pack, out: Recomputed) -> None:
         closed = figures_of(pack.figures)
     except (KeyError, TypeError, ValueError):
         raise DamagedError(f"{FIGURES} does not hold figures of this format") from None
+    out.differences += apart_margins(closed)
     names = {tenant: number for number, tenant in pack.tenants().items()}
     found = numbered(figures(pack, pack.manifest.period), names)
     erased = {section for section in closed if any(pack.erased_rows(table) for table in rests_on(section))}

@@ -1,0 +1,173 @@
+"""Closed months as they were closed: what reports read, and what they compare with, whatever the lake says now."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.pipeline.close.conftest import TENANT_A, TENANT_B, Office, book
+
+from weighbridge.pipeline.close.closed import closed_figures, closed_records, compared_with
+from weighbridge.pipeline.close.figures import Figures, flat
+from weighbridge.pipeline.close.month_figures import figures
+from weighbridge.pipeline.close.plain import DamagedError
+from weighbridge.pipeline.report.period import period_of
+from weighbridge.pipeline.report.query.classes import class_money, token_classes
+from weighbridge.pipeline.report.query.gaps import statuses
+from weighbridge.pipeline.report.query.totals import amounts, daily, totals
+from weighbridge.pipeline.report.report import write_report
+from weighbridge.pipeline.report.view import View
+from weighbridge.schemas.enumerations import Severity
+
+
+def changed_later(office: Office) -> None:
+    """Everything about March changes in the lake: late rows, prices, findings."""
+    office.both(60, "2026-03-09T10:00:00", 1000, 100)
+    office.prices = book(gpt="3")
+    office.weigh()
+    office.find("found_later", Severity.WARNING)
+
+
+def test_the_report_of_a_closed_month_never_changes(closed: Office, tmp_path: Path) -> None:
+    before = write_report(closed.lake, month="2026-03", out=tmp_path / "before")
+    changed_later(closed)
+    now = write_report(closed.lake, month="2026-03", out=tmp_path / "now")
+    records = closed_records(closed.lake, closed.packs, ["2026-03"])
+    frozen = write_report(records, month="2026-03", out=tmp_path / "frozen")
+    assert now.digest != before.digest
+    assert frozen.digest == before.digest
+    assert frozen.html.read_bytes() == before.html.read_bytes()
+    assert frozen.xlsx.read_bytes() == before.xlsx.read_bytes()
+
+
+def test_an_open_month_is_read_from_the_lake(closed: Office, tmp_path: Path) -> None:
+    changed_later(closed)
+    records = closed_records(closed.lake, closed.packs, ["2026-04"])
+    for table in ("attempt", "reading", "reconciled"):
+        april = pl.col("day").dt.month() == 4
+        held = records.scan(table).filter(april).sort("attempt_lo").collect()
+        assert held.equals(closed.lake.scan(table).filter(april).sort("attempt_lo").collect())
+
+
+@pytest.mark.parametrize(("first", "last"), [(None, None), (date(2026, 3, 15), None), (None, date(2026, 3, 15))])
+def test_a_range_that_spans_both_is_read_from_both(closed: Office, first: date | None, last: date | None) -> None:
+    before = closed.lake.scan("reading", first=first, last=last).sort("attempt_lo", "day").collect()
+    days = closed.lake.days("reading")
+    changed_later(closed)
+    records = closed_records(closed.lake, closed.packs, ["2026-03", "2026-04"])
+    held = records.scan("reading", first=first, last=last).sort("attempt_lo", "day").collect()
+    assert held.equals(before)
+    assert records.days("reading") == days
+    assert records.days("token_run") == []
+
+
+def test_findings_of_a_closed_month_are_those_it_was_closed_with(closed: Office) -> None:
+    before = closed.lake.scan("finding").filter(pl.col("period") == "2026-03").collect()["finding_id"]
+    changed_later(closed)
+    for months in (["2026-03"], ["2026-03", "2026-04"]):
+        held = closed_records(closed.lake, closed.packs, months).scan("finding").filter(pl.col("period") == "2026-03")
+        assert set(held.collect()["finding_id"]) == set(before)
+
+
+def test_a_closed_month_is_never_read_from_anywhere_else(closed: Office) -> None:
+    shutil.move(closed.pack(), closed.packs / "elsewhere")
+    with pytest.raises(DamagedError, match="restore it from a backup"):
+        closed_records(closed.lake, closed.packs, ["2026-03"])
+    shutil.copytree(closed.packs / "elsewhere", closed.pack())
+    manifest = closed.pack() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"2026-03"', '"2026-04"'))
+    with pytest.raises(DamagedError):
+        closed_records(closed.lake, closed.packs, ["2026-03"])
+
+
+def test_figures_of_a_closed_month_are_those_it_was_closed_with(closed: Office) -> None:
+    before = figures(closed.lake, "2026-03")
+    changed_later(closed)
+    found = closed_figures(closed.lake, closed.packs, "2026-03")
+    assert found is not None
+    assert flat(found.figures) == flat(before)
+    assert flat(found.figures) != flat(figures(closed.lake, "2026-03"))
+    (row,) = closed.lake.scan("close").collect().to_dicts()
+    assert (found.period, found.root, found.figures_digest) == ("2026-03", row["root"], row["figures_digest"])
+
+
+def test_a_month_is_compared_with_the_closes_before_it(closed: Office) -> None:
+    assert closed_figures(closed.lake, closed.packs, "2026-04") is None
+    with_april = compared_with(closed.lake, closed.packs, "2026-04")
+    assert with_april["previous_month"] is not None
+    assert with_april["previous_month"].period == "2026-03"
+    assert with_april["previous_year"] is None
+    a_year_on = compared_with(closed.lake, closed.packs, "2027-03")
+    assert (a_year_on["previous_month"], a_year_on["previous_year"] is not None) == (None, True)
+    assert compared_with(closed.lake, closed.packs, "2027-01")["previous_month"] is None
+
+
+def one(found: Figures, section: str, **by: str) -> dict[str, Any]:
+    """The values of the only entry of a section with these labels."""
+    (entry,) = [e for e in found[section] if all(e.about(name) == label for name, label in by.items())]
+    return dict(entry.values)
+
+
+def test_the_figures_are_worked_out_right(filled_once: Office) -> None:
+    found = figures(filled_once.lake, "2026-03")
+    usage = one(found, "usage")
+    # 1, 2, 3: 100 + 20; 4: 300 + 50; 5: 30 + 5; 7: 71 + 10, its last revision. 6 is booked in April.
+    assert (usage["reports"], usage["input_tokens"], usage["output_tokens"]) == (6, 701, 125)
+    assert (usage["tokens"], usage["cache_read"], usage["input_uncached"]) == (826, 40, 661)
+    money = one(found, "money", currency="USD", status="priced")
+    gpt = Decimal((100 + 60 + 300 + 30 + 71) * 2 + (20 + 20 + 50 + 5 + 10) * 8) + Decimal(40) * 2 / 10
+    assert money["amount"] == (gpt + Decimal(100) * Decimal("0.4") + Decimal(20) * Decimal("1.6")) / 10**6
+    attempts = one(found, "attempts")
+    assert (attempts["attempts"], attempts["input_computed"], attempts["output_computed"]) == (6, 771, 140)
+    assert one(found, "usage_by_tenant", tenant=TENANT_A)["tokens"] == 441
+    assert one(found, "usage_by_tenant", tenant=TENANT_B)["tokens"] == 350
+    assert found["losses"] == []  # the only one is recorded on a day of April
+    assert one(found, "invoices")["amount"] == Decimal("1.25")
+    assert one(found, "quarantine")["rows"] == 1
+    assert one(found, "files") == {
+        "files": 2, "rows_in": 18, "rows_out": 18, "rows_quarantined": 0, "rows_duplicate": 0,
+    }  # fmt: skip
+
+
+def test_the_figures_are_those_of_the_report(filled_once: Office) -> None:
+    found = figures(filled_once.lake, "2026-03")
+    view = View(filled_once.lake, period_of(month="2026-03", first=None, last=None, zone="UTC", held=[]))
+    told = view.get(totals)
+    usage, attempts = one(found, "usage"), one(found, "attempts")
+    for side in ("input", "output"):
+        assert told.figure(side, measure="reported").value == usage[f"{side}_tokens"]
+        assert told.figure(side, measure="computed").value == attempts[f"{side}_computed"]
+    assert told.figure("output", measure="delivered").value == attempts["output_delivered"]
+    assert told.figure("total", measure="attended").value == attempts["attended"]
+    money = one(found, "money", currency="USD", status="priced")
+    assert view.get(amounts).figure("amount", currency="USD").value == money["amount"]
+    by_class = view.get(class_money)
+    for name in ("input_uncached", "cache_read", "output_visible"):
+        assert by_class.figure("amount", currency="USD", token_class=name).value == money[f"amount_{name}"]
+    by_model = view.get(token_classes)
+    for entry in found["usage_by_model"]:
+        shown = by_model.row(model=entry.about("model"), provider=entry.about("provider"))
+        assert shown is not None
+        assert by_model.figure("cache_read", model=entry.about("model")).value == entry.values["cache_read"]
+    days = view.get(daily)
+    for entry in found["usage_by_day"]:
+        day = date.fromisoformat(str(entry.about("day")))
+        assert days.figure("reported_input_tokens", day=day).value == entry.values["input_tokens"]
+    outcomes = view.get(statuses)
+    for direction in ("input", "output"):
+        matched = [
+            e for e in found["comparisons"] if e.about("direction") == direction and e.about("status") == "MATCHED"
+        ]
+        shown_row = outcomes.figure("attempts", direction=direction, status="MATCHED")
+        assert shown_row.value == sum(int(entry.values["comparisons"] or 0) for entry in matched)
+
+
+def test_a_waiver_counts_as_it_stands_when_the_month_ends(filled_once: Office) -> None:
+    # It ends in June: whenever the figures are made, in March it stood.
+    states = {entry.about("code"): entry.about("state") for entry in figures(filled_once.lake, "2026-03")["findings"]}
+    assert states["usage_drift"] == "waived"
