@@ -22,6 +22,7 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.retention.deletion import masked
 from weighbridge.pipeline.retention.facts import CONTENT, FACTS, Erasure, Fact, Owner, class_of_key
 from weighbridge.pipeline.retention.holds import Hold
@@ -214,7 +215,7 @@ class Erasing:
             fact: what holds for the table.
             rows: its rows, with at least the columns of `Reach.read` and those that are cleared; order is kept.
         """
-        marked = held(fact.table, self.reach.marked(fact.table, rows), self.holds)
+        marked = self.reach.marked(fact.table, held(fact.table, rows, self.holds))
         return marked.with_columns(pl.col(HIT) & self._says(fact)) if fact.cleared else marked
 
     def _says(self, fact: Fact) -> pl.Expr:
@@ -226,8 +227,10 @@ class Erasing:
     def counts(self, fact: Fact) -> tuple[int, int]:
         """How many rows of a table are the subject's and free, and how many are held; those of `whole` are neither."""
         names = list(dict.fromkeys([*Reach.read(fact.table), *fact.cleared]))
-        others = self._wholly(fact, self.lake.scan(fact.table, columns=names)).filter(~pl.col("_goes"))
-        rows = self.judged(fact, others.drop("_goes", HELD)).filter(HIT)
+        rows = self.lake.scan(fact.table, columns=names)
+        if self._goes_whole(fact):
+            rows = self._wholly(fact, rows).filter(~pl.col("_goes")).drop("_goes", HELD)
+        rows = self.judged(fact, rows).filter(HIT)
         told = rows.select(free=(~pl.col(HELD)).sum().cast(pl.Int64), held=pl.col(HELD).sum().cast(pl.Int64))
         return told.collect(engine="streaming").row(0)
 
@@ -244,8 +247,7 @@ class Erasing:
             if tables is not None and fact.table not in tables:
                 continue
             keys = self.keys.get(fact.table, [])
-            if fact.owner is Owner.EVIDENCE and self.request.billing_too:
-                self._about_tenant(work, fact, about)
+            self._about_tenant(work, fact, about)
             if self.erases(fact) and (keys or self.counts(fact)[0]):
                 taken, clear = self._taken(fact, keys), self._clear(fact)
                 work.rows(fact.table, taken, days=self._days(fact), keys=keys, clear=clear, **about)
@@ -268,13 +270,16 @@ class Erasing:
 
     def whole(self, fact: Fact) -> pl.DataFrame:
         """Rows that are about the tenant as a whole, and go where billing goes too."""
+        if not self._goes_whole(fact):
+            return pl.DataFrame(schema=polars_schema(fact.table))
         return self._wholly(fact, self.lake.scan(fact.table)).filter("_goes").drop("_goes", HELD).collect()
+
+    def _goes_whole(self, fact: Fact) -> bool:
+        return fact.owner is Owner.EVIDENCE and self.request.billing_too and self.all_of_tenant
 
     def _wholly(self, fact: Fact, rows: pl.LazyFrame) -> pl.LazyFrame:
         subject = self.reach.subject
-        if fact.owner is not Owner.EVIDENCE or not self.request.billing_too or not self.all_of_tenant:
-            return rows.with_columns(pl.lit(value=False).alias("_goes"), pl.lit(value=False).alias(HELD))
-        own = ((pl.col("tenant") == subject.tenant) & (fact.end <= self.request.last)).fill_null(value=False)
+        own = (pl.col("tenant") == subject.tenant).fill_null(value=False) & fact.within(None, self.request.last)
         return held(fact.table, rows, self.holds).with_columns(_goes=own & ~pl.col(HELD))
 
     @property

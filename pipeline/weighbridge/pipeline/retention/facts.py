@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 
 import polars as pl
@@ -62,6 +63,7 @@ class Fact:
         table: its name.
         kept: its class; null: nothing is ever taken.
         end: the last UTC day a row is about, from which its days are counted.
+        begin: the first one, where that is another.
         owner: how it is known whose a row is.
         erasure: what an erasure does.
         cleared: the columns it empties, where it does.
@@ -75,10 +77,21 @@ class Fact:
     erasure: Erasure
     cleared: tuple[str, ...] = ()
     why: str = ""
+    begin: pl.Expr | None = None
+
+    def within(self, first: date | None, last: date | None) -> pl.Expr:
+        """Whether a row is about any day from `first` to `last`; null is open."""
+        told = pl.lit(value=True)
+        if first is not None:
+            told &= self.end >= first
+        if last is not None:
+            told &= (self.end if self.begin is None else self.begin) <= last
+        return told.fill_null(value=False)
 
 
 _DAY = pl.col("day")
-_MONTH = pl.col("period").str.to_date("%Y-%m", strict=False).dt.month_end()
+_SINCE = pl.col("period").str.to_date("%Y-%m", strict=False)
+_MONTH = _SINCE.dt.month_end()
 _CHANGED = pl.col("changed_at").dt.date()
 _NEVER = pl.lit(None, dtype=pl.Date)
 
@@ -112,11 +125,12 @@ FACTS: Mapping[str, Fact] = {
              ("leaf_shape", "leaf_integers", "leaf_texts")),
         Fact("invoice_line", Kept.BILLING, (pl.col("period_end") - pl.duration(microseconds=1)).dt.date(),
              Owner.NOBODY, Erasure.STAYS),
-        Fact("finding", Kept.BILLING, pl.coalesce(_MONTH, "last_day"), Owner.EVIDENCE, Erasure.CLEARED, ("evidence",)),
+        Fact("finding", Kept.BILLING, pl.coalesce(_MONTH, "last_day"), Owner.EVIDENCE, Erasure.CLEARED, ("evidence",),
+             begin=pl.coalesce("first_day", _SINCE)),
         Fact("finding_status", Kept.BILLING, _CHANGED, Owner.NOBODY, Erasure.STAYS),
         Fact("quarantine_status", Kept.BILLING, _CHANGED, Owner.NOBODY, Erasure.STAYS),
         _billed("attempt"),
-        Fact("adjustment", Kept.REPORTS, _MONTH, Owner.ROW, Erasure.BILLING),
+        Fact("adjustment", Kept.REPORTS, _MONTH, Owner.ROW, Erasure.BILLING, begin=_SINCE),
         Fact("close", Kept.REPORTS, _MONTH, Owner.NOBODY, Erasure.STAYS),
         Fact("shared_histogram", Kept.REPORTS, _DAY, Owner.NOBODY, Erasure.STAYS),
         _always("strategy", "configurations, nobody's data"),

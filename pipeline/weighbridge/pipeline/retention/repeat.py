@@ -16,6 +16,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention import packs, spool
+from weighbridge.pipeline.retention.deletion import masked
 from weighbridge.pipeline.retention.erasure import (
     RULE,
     Erasing,
@@ -33,7 +34,7 @@ from weighbridge.pipeline.retention.receipts import receipts
 from weighbridge.pipeline.retention.subject import NO_ATTEMPTS, Subject
 from weighbridge.pipeline.retention.work import Work
 from weighbridge.schemas.identity import erased
-from weighbridge.schemas.keys import KeyUnavailableError
+from weighbridge.schemas.keys import KEY_NAME, KeyUnavailableError
 from weighbridge.schemas.tables import TABLES
 
 
@@ -193,7 +194,8 @@ def _days(places: Places, request: Request, sealed: Sequence[Sealed], holds: Seq
     Raises:
         KeyUnavailableError: keys cannot be listed.
     """
-    keys = () if places.keys is None or not places.keys.erases else places.keys.names() or ()
+    names = places.keys.names() if places.keys is not None and places.keys.erases else None
+    keys = [name for name in names or () if KEY_NAME.fullmatch(name) and masked(name) in (request.keys or ())]
     closed = (
         [] if places.closes is None else [*places.closes.glob("*/manifest.json"), *places.closes.glob("*/erasures/*")]
     )

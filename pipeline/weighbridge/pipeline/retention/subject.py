@@ -25,7 +25,7 @@ HIT = "_hit"
 NO_ATTEMPTS = pl.DataFrame(schema=dict.fromkeys(KEY, pl.Int64))
 _READ = (
     *("day", "tenant", "task", "subject_bucket", *KEY, *REQUEST, "segment", "evidence", "month", "block", "key_id"),
-    *("period", "last_day", "changed_at", "period_end"),
+    *("period", "first_day", "last_day", "changed_at", "period_end"),
 )
 # The tables that say whose an attempt is.
 _TELLING = ("attempt", "token_run", "reconciled")
@@ -177,12 +177,7 @@ class Reach:
         return pl.all_horizontal(*told, self._in_time(table))
 
     def _in_time(self, table: str) -> pl.Expr:
-        end, within = FACTS[table].end, pl.lit(value=True)
-        if self.subject.first is not None:
-            within &= end >= self.subject.first
-        if self.subject.last is not None:
-            within &= end <= self.subject.last
-        return within.fill_null(value=False)
+        return FACTS[table].within(self.subject.first, self.subject.last)
 
     def _dated(self, table: str, rows: pl.LazyFrame) -> pl.LazyFrame:
         return rows.filter(self._in_time(table))
