@@ -7,10 +7,11 @@ from datetime import date
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.lake.words import texts
+from weighbridge.pipeline.lake.words import Bound, bounds, files, texts
 from weighbridge.schemas.errors import LakeError
 
 FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)
@@ -28,7 +29,8 @@ def gaps(day: date, *sources: str, segment: str | None = None) -> pl.DataFrame:
 def counted(lake: Lake, days: list[date | None] | None = None) -> dict[date | None, dict[str, Counter[str | None]]]:
     """Day -> column -> how often each text stands there."""
     found: dict[date | None, dict[str, Counter[str | None]]] = {}
-    for day, columns in texts(lake, "gap", ["source", "segment"], days):
+    parts = [part for part in lake.parts("gap") if days is None or part.day in days]
+    for day, columns in texts(lake, "gap", ["source", "segment"], parts):
         for name, values in columns.items():
             found.setdefault(day, {}).setdefault(name, Counter()).update(values.to_pylist())
     return found
@@ -49,7 +51,7 @@ def test_every_text_of_every_file_is_there_and_as_often(tmp_path: Path) -> None:
 def test_a_distinct_text_is_held_once_per_stretch(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path)
     lake.append("gap", gaps(FIRST, *["a", "b"] * 500))
-    ((_, columns),) = texts(lake, "gap", ["source"], None)
+    ((_, columns),) = texts(lake, "gap", ["source"], lake.parts("gap"))
     assert sorted(columns["source"].dictionary.to_pylist()) == ["a", "b"]
     assert len(columns["source"]) == 1000
 
@@ -58,7 +60,8 @@ def test_a_table_that_is_not_kept_by_day_has_one_day_that_is_null(tmp_path: Path
     lake = Lake.create(tmp_path)
     row = {"strategy_id": "0" * 32, "name": "dense", "family": "dense", "token_events": False, "parameters": "{}"}
     lake.append("strategy", pl.DataFrame([row]))
-    assert [(day, c["name"].to_pylist()) for day, c in texts(lake, "strategy", ["name"], [None])] == [(None, ["dense"])]
+    found = texts(lake, "strategy", ["name"], lake.parts("strategy"))
+    assert [(day, columns["name"].to_pylist()) for day, columns in found] == [(None, ["dense"])]
 
 
 def test_a_file_that_is_no_longer_there_is_said_and_not_passed_over(tmp_path: Path) -> None:
@@ -66,7 +69,7 @@ def test_a_file_that_is_no_longer_there_is_said_and_not_passed_over(tmp_path: Pa
     lake.append("gap", gaps(FIRST, "a"))
     next(tmp_path.rglob("*.parquet")).unlink()
     with pytest.raises(LakeError, match="reading gap"):
-        list(texts(lake, "gap", ["source"], None))
+        list(texts(lake, "gap", ["source"], lake.parts("gap")))
 
 
 def test_the_files_of_a_table_come_in_order_of_day(tmp_path: Path) -> None:
@@ -76,3 +79,31 @@ def test_the_files_of_a_table_come_in_order_of_day(tmp_path: Path) -> None:
     lake.append("gap", gaps(FIRST, "c"))
     assert [(part.day, part.rows) for part in lake.parts("gap")] == [(FIRST, 1), (SECOND, 2)]
     assert all(Path(part.address).is_file() for part in lake.parts("gap"))
+
+
+def test_the_footer_of_a_file_says_the_bounds_of_its_whole_numbers(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, "a", "b").with_columns(attempts=pl.Series([7, 3]), tokens=pl.Series([None, 9])))
+    (part,) = lake.parts("gap")
+    said = bounds(lake, part)
+    assert (said["attempts"], said["tokens"]) == (Bound(3, 0), Bound(9, 1))
+    assert said["attempt_lo"] == Bound(None, 2), "a column without a value has no least one"
+    assert "source" not in said, "a text has no bounds"
+
+
+def test_a_footer_that_does_not_say_it_says_nothing(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, "a"))
+    (part,) = lake.parts("gap")
+    pq.write_table(pq.read_table(part.address, partitioning=None), part.address, write_statistics=False)
+    assert bounds(lake, part) == {}
+
+
+def test_a_column_that_is_newer_than_a_file_is_null_in_its_rows(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, "a"))
+    (part,) = lake.parts("gap")
+    pl.read_parquet(part.address, hive_partitioning=False).drop("tokens").write_parquet(part.address)
+    ((_, rows),) = files("gap", [part])
+    assert rows.select("day", "source", "tokens").collect().rows() == [(FIRST, "a", None)]
+    assert next(iter(texts(lake, "gap", ["reason"], [part])))[1]["reason"].to_pylist() == ["quota"]

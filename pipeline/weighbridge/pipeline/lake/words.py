@@ -1,4 +1,4 @@
-"""The texts of a table, file by file, as the dictionaries they are stored with.
+"""A table file by file: its rows, or its texts as the dictionaries they are stored with.
 
 A column of names has millions of rows and a handful of distinct texts, and its files hold exactly that: each distinct
 text once, and a small number per row. Read as it lies there, a rule about texts looks at the handful only.
@@ -6,37 +6,105 @@ text once, and a small number per row. Read as it lies there, a rule about texts
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weighbridge.pipeline.lake.failure import told
+from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.shape import declared, polars_schema
+
+
+def files(table: str, parts: Iterable[Part]) -> Iterator[tuple[Part, pl.LazyFrame]]:
+    """Each file and its rows; cheaper than a filtered scan per day where a table has many days.
+
+    Args:
+        table: the table.
+        parts: files of `Lake.parts`; the lake's lock keeps them from being taken away meanwhile.
+    """
+    types = polars_schema(table)
+    stored = {name: kind for name, kind in types.items() if name != "day"} if declared(table).daily else types
+    for part in parts:
+        rows = pl.scan_parquet(part.address, schema=stored, missing_columns="insert", hive_partitioning=False)
+        yield part, rows.with_columns(day=pl.lit(part.day, pl.Date)) if part.day is not None else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a file says of a column of whole numbers, without its values being read.
+
+    Attributes:
+        least: the least value; null where all are null.
+        nulls: how many are null.
+    """
+
+    least: int | None
+    nulls: int
+
+
+def bounds(lake: Lake, part: Part) -> dict[str, Bound]:
+    """The bounds of the columns of one file, from its footer: written with the values, and readers skip by them.
+
+    A column is left out that holds no whole numbers, or of which the footer does not say it of every stretch of rows.
+
+    Raises:
+        LakeError: the file cannot be read.
+    """
+    with told("reading a footer", lake.root):
+        store, path = lake.place.store_of(part.address)
+        with store.open_input_file(path) as source:
+            footer = pq.read_metadata(source)
+    out: dict[str, Bound] = {}
+    for index, name in enumerate(footer.schema.names):
+        if footer.schema.column(index).physical_type in {"INT32", "INT64"}:
+            chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+            bound = _bound([(chunk.num_values, chunk.statistics) for chunk in chunks])
+            if bound is not None:
+                out[name] = bound
+    return out
+
+
+def _bound(chunks: Sequence[tuple[int, Any]]) -> Bound | None:
+    least: list[int] = []
+    nulls = 0
+    for values, said in chunks:
+        if said is None or not said.has_null_count:
+            return None
+        nulls += said.null_count
+        if said.null_count < values:
+            if not said.has_min_max or not isinstance(said.min, int):
+                return None
+            least.append(said.min)
+    return Bound(min(least, default=None), nulls)
 
 
 def texts(
-    lake: Lake, table: str, columns: Sequence[str], days: Collection[date | None] | None
+    lake: Lake, table: str, columns: Sequence[str], parts: Iterable[Part]
 ) -> Iterator[tuple[date | None, dict[str, pa.DictionaryArray]]]:
     """Day and columns of each stretch of rows, one stretch in memory at a time.
 
     Args:
-        lake: the lake; its lock keeps files from being taken away meanwhile.
+        lake: the lake.
         table: the table.
         columns: columns of strings. One that a file is too old to have is left out there.
-        days: only files of these days, null among them for a table that is not kept by day; null: all.
+        parts: files of `Lake.parts`; the lake's lock keeps them from being taken away meanwhile.
 
     Raises:
         LakeError: a file cannot be read.
     """
-    for part in lake.parts(table):
-        if days is None or part.day in days:
-            with told(f"reading {table}", lake.root):
-                store, path = lake.place.store_of(part.address)
-                with store.open_input_file(path) as source:
-                    file = pq.ParquetFile(source, read_dictionary=list(columns))
-                    held = [name for name in columns if name in file.schema_arrow.names]
-                    for group in range(file.num_row_groups):
-                        for stretch in file.read_row_group(group, columns=held, use_threads=False).to_batches():
-                            yield part.day, dict(zip(held, stretch.columns, strict=True))
+    for part in parts:
+        with told(f"reading {table}", lake.root):
+            store, path = lake.place.store_of(part.address)
+            with store.open_input_file(path) as source:
+                file = pq.ParquetFile(source, read_dictionary=list(columns))
+                stored = set(file.schema_arrow.names)
+                held = [name for name in columns if name in stored]
+                for group in range(file.num_row_groups):
+                    for stretch in file.read_row_group(group, columns=held, use_threads=False).to_batches():
+                        yield part.day, dict(zip(held, stretch.columns, strict=True))

@@ -1,0 +1,267 @@
+"""`weighbridge quarantine`: records that could not be read, and rows that break a rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weighbridge.cli.command import LOOK, Command
+from weighbridge.cli.commands.ingest import Acks, Day, Importer, Mapping, Model, Provider, Task, Tenant
+from weighbridge.cli.exits import CLEAN, FINDINGS
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until
+from weighbridge.cli.output import counted, write_json, write_line, write_table
+from weighbridge.cli.session import home_of, user_name
+from weighbridge.cli.tables import ID_DIGITS
+from weighbridge.schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.lake import Lake
+    from weighbridge.pipeline.validate.quarantine import Entry
+
+quarantine = typer.Typer(no_args_is_help=True, help="Records that could not be read, and rows that break a rule.")
+
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: the user of this system.")]
+Table = Annotated[str | None, typer.Option("--table", metavar="NAME", help="Only rows of this table.")]
+Rule = Annotated[str | None, typer.Option("--rule", metavar="NAME", help="Only rows that break this rule.")]
+File = Annotated[
+    str | None,
+    typer.Option("--file", metavar="DIGEST", help="Only of the file whose digest begins so."),
+]
+_NAMES = ("day", "source", "importer", "table", "rule")
+
+
+@quarantine.command("ls")
+def ls(
+    ctx: typer.Context,
+    month: Month = None,
+    since: Since = None,
+    until: Until = None,
+    table: Table = None,
+    rule: Rule = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="WORD", help="Only for this reason.")] = None,
+    file: File = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=0, help="So many are listed; all are counted.")
+    ] = 50,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Count what is in quarantine, and list the first; exit 1 where anything is.
+
+    Unread records have a reason, rows of the lake have the rule they break. Their text is kept nowhere.
+    """
+    lake = home_of(ctx, config, log_level).lake()
+    found = _chosen(lake, month, since, until, table=table, rule=rule, reason=reason, file=file)
+    sums = Counter(map(_key, found))
+    files = Counter(key for key, _ in {(_key(entry), entry.segment) for entry in found})
+    if as_json:
+        counts = [
+            {**dict(zip(("table", "rule", "reason", "importer"), key, strict=True)), "records": n, "files": files[key]}
+            for key, n in sums.most_common()
+        ]
+        write_json({"records": len(found), "counts": counts, "entries": [_told(entry) for entry in found[:limit]]})
+        return FINDINGS if found else CLEAN
+    write_table(
+        ["table", "rule", "reason", "importer", "records", "files"],
+        [[*key, number, files[key]] for key, number in sums.most_common()],
+    )
+    if limit and found:
+        write_line()
+        rows = [
+            [entry.entry_id[:ID_DIGITS], *(getattr(entry, n) for n in _NAMES), ", ".join(entry.reasons),
+             ", ".join(entry.paths), entry.segment[:ID_DIGITS], entry.line]
+            for entry in found[:limit]
+        ]  # fmt: skip
+        write_table(["id", *_NAMES, "reason", "value", "file", "line"], rows)
+    write_line(f"\n{counted(len(found), 'record')} in quarantine, {min(limit, len(found)):,} listed")
+    return FINDINGS if found else CLEAN
+
+
+@quarantine.command("show")
+def show(
+    ctx: typer.Context,
+    entry: Annotated[str, typer.Argument(metavar="ID", help=f"The first {ID_DIGITS} or more digits of its id.")],
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Show one record: why it is held, its file and line, what could be read of it, and what was decided."""
+    from weighbridge.pipeline.validate.contract import contract
+    from weighbridge.pipeline.validate.quarantine import entries, history
+
+    lake = home_of(ctx, config, log_level).lake()
+    (found,) = _of_ids(entries(lake), [entry])
+    accounts = lake.scan("segment", columns=["segment", "name"]).collect()
+    name = dict(accounts.iter_rows()).get(found.segment)
+    says = next((r.says for r in contract(found.table, ()) if r.name == found.rule), None) if found.table else None
+    changes = history(lake, [found.entry_id])
+    if as_json:
+        leaves = dict(found.leaves)
+        write_json(_told(found) | {"name": name, "should": says, "leaves": leaves, "history": changes})
+        return CLEAN
+    shown = _told(found) | {"name": name, "should": says}
+    write_table(["record", ""], [[key, value] for key, value in shown.items() if value not in (None, [], ())])
+    if found.leaves:
+        write_line()
+        write_table(["leaf", "figure"], [list(leaf) for leaf in found.leaves])
+    if changes:
+        write_line()
+        names = ["state", "changed_at", "changed_by", "reason"]
+        write_table([n.replace("_", " ") for n in names], [[change[n] for n in names] for change in changes])
+    what = f"weighbridge quarantine release {found.entry_id[:ID_DIGITS]} --reason ..." if found.stored else None
+    write_line(f"\nNext: weighbridge quarantine retry FILE{f' | {what}' if what else ''}")
+    return CLEAN
+
+
+@quarantine.command("retry")
+def retry(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="The unchanged files, sealed segments, or folders of them.", exists=True
+        ),
+    ],
+    day: Day = None,
+    importer: Importer = None,
+    mapping: Mapping = None,
+    provider: Provider = None,
+    model: Model = None,
+    tenant: Tenant = None,
+    task: Task = None,
+    acks: Acks = None,
+    by: By = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Read files again of which records are in quarantine: what can be read now is stored, exactly once.
+
+    A file is known by its digest, so it must be unchanged; a mended mapping or a newer version may read what did not
+    read before. Nothing else of it is stored again. Exit 1 where records stay in quarantine.
+    """
+    from weighbridge.pipeline.run.rooms import set_prices
+    from weighbridge.pipeline.validate.retry import retry as read_again
+
+    home = home_of(ctx, config, log_level, {"acks": acks})
+    done = read_again(
+        paths,
+        home.lake(),
+        key=home.key,
+        by=by or user_name(),
+        now=datetime.now(UTC),
+        day=day,
+        importer=importer,
+        mapping=mapping,
+        provider=provider,
+        model=model,
+        tenant=tenant,
+        task=task,
+        acks=home.settings.acks,
+    )
+    set_prices(home, done.days)
+    left = sum(file.left for file in done.files)
+    names = ("name", "held", "stored", "replaced", "left")
+    if as_json:
+        files = [{"segment": file.segment} | {n: getattr(file, n) for n in names} for file in done.files]
+        write_json({"files": files, "days": done.days})
+    else:
+        heads = ["file", "could not be read", "stored now", "replaced", "still held"]
+        write_table(heads, [[getattr(file, name) for name in names] for file in done.files])
+        if done.days:
+            write_line("\nNext: weighbridge validate\n      weighbridge reconcile")
+    return FINDINGS if left else CLEAN
+
+
+@quarantine.command("release")
+def release(
+    ctx: typer.Context,
+    reason: Annotated[str, typer.Option("--reason", help="Why the rows may stand; kept in the lake only.")],
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID...]", help="Ids, or a table and rule instead.", show_default=False),
+    ] = None,
+    month: Month = None,
+    since: Since = None,
+    until: Until = None,
+    table: Table = None,
+    rule: Rule = None,
+    by: By = None,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Let rows that break a rule stand as they are: they no longer shut the gate, and who said so is kept.
+
+    Either ids, or --table and --rule for all rows that are held for it. What was never read cannot be released.
+    """
+    from weighbridge.pipeline.validate.quarantine import entries
+    from weighbridge.pipeline.validate.quarantine import release as let_stand
+
+    lake = home_of(ctx, config, log_level).lake()
+    if ids:
+        chosen = _of_ids(entries(lake), ids)
+    elif table and rule:
+        chosen = _chosen(lake, month, since, until, table=table, rule=rule)
+    else:
+        raise ConfigError("say which rows: their ids, or --table and --rule; `weighbridge quarantine ls` lists them")
+    if not chosen:
+        raise ConfigError(
+            f"no row of {table} is held for the rule {rule}; `weighbridge quarantine ls` lists what is held"
+        )
+    done = let_stand(lake, chosen, by=by or user_name(), reason=reason, now=datetime.now(UTC))
+    write_line(f"{counted(done, 'row')} may stand\nNext: weighbridge validate")
+    return CLEAN
+
+
+def _chosen(
+    lake: Lake,
+    month: str | None,
+    since: date | None,
+    until: date | None,
+    *,
+    table: str | None = None,
+    rule: str | None = None,
+    reason: str | None = None,
+    file: str | None = None,
+) -> list[Entry]:
+    from weighbridge.pipeline.validate.quarantine import entries
+
+    return [
+        entry
+        for entry in entries(lake, first=since, last=until)
+        if month in {None, f"{entry.day:%Y-%m}"}
+        and table in {None, entry.table}
+        and rule in {None, entry.rule}
+        and (reason is None or reason in entry.reasons)
+        and entry.segment.startswith((file or "").lower())
+    ]
+
+
+def _of_ids(held: list[Entry], ids: list[str]) -> list[Entry]:
+    from weighbridge.pipeline.reconcile.prefix import one_of
+
+    by_id = {entry.entry_id: entry for entry in held}
+    return [by_id[one_of(by_id, text, "record in quarantine")] for text in ids]
+
+
+def _key(entry: Entry) -> tuple[str | None, str | None, str, str]:
+    return entry.table, entry.rule, ", ".join(entry.reasons), entry.importer
+
+
+def _told(entry: Entry) -> dict[str, object]:
+    return {
+        "id": entry.entry_id,
+        **{name: getattr(entry, name) for name in _NAMES},
+        "reasons": list(entry.reasons),
+        "values": list(entry.paths),
+        "segment": entry.segment,
+        "line": entry.line,
+    }
+
+
+COMMAND = Command("quarantine", quarantine, LOOK, order=1)

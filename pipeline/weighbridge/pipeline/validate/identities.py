@@ -1,0 +1,175 @@
+"""The conservation laws of single rows, as data: tokens are never lost, so a whole is the sum of its parts.
+
+    whole = part + part + ...      every figure is known: they must be equal
+                                   a part is unknown: those that are known must not exceed the whole
+
+An unknown whole can be held against nothing. A part that may be negative (a correction, a difference) allows no
+conclusion while another one is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import polars as pl
+
+from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
+from weighbridge.schemas.lattice import (
+    CROSSED_CLASSES,
+    INPUT_CLASSES,
+    OUTPUT_CLASSES,
+    REPORTED_CLASSES,
+    SPLIT_MODALITIES,
+)
+from weighbridge.schemas.tables import TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One law of the rows of a table.
+
+    Attributes:
+        name: what it is about, unique in its table.
+        whole: the columns whose sum is the whole; one as a rule.
+        parts: the columns whose sum is held against it.
+        exact: equal where all is known; else the parts only must not exceed the whole.
+        signed: a part may be negative.
+        gravity: what others told us is kept when it is inconsistent, and is a finding; our own sums must be right.
+    """
+
+    name: str
+    whole: tuple[str, ...]
+    parts: tuple[str, ...]
+    exact: bool = True
+    signed: bool = False
+    gravity: Gravity = Gravity.WARNING
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns it is about."""
+        return (*self.whole, *self.parts)
+
+    def says(self) -> str:
+        """The law as a formula."""
+        return f"{' + '.join(self.whole)} {'=' if self.exact else '>='} {' + '.join(self.parts)}"
+
+    def broken(self) -> pl.Expr:
+        """True for a row that breaks it."""
+        whole, parts = _sum(self.whole), _sum(self.parts)
+        if self.signed:
+            return parts != whole
+        over = (parts if len(self.parts) == 1 else pl.sum_horizontal(self.parts)) > whole
+        return (parts != whole).fill_null(over) if self.exact else over
+
+    def sieve(self) -> pl.Expr | None:
+        """Of all rows at once: every known whole has all its parts, and is their sum."""
+        if not self.exact and len(self.parts) == 1:
+            return ~(_sum(self.parts) > _sum(self.whole)).any()
+        if not self.exact:
+            return None
+        if self.signed:
+            return (_sum(self.parts) == _sum(self.whole)).all()
+        equal = _sum(self.parts) == _sum(self.whole)
+        return equal.all() & (equal.count() == _sum(self.whole).count())
+
+    def asked(self) -> pl.Expr:
+        """How many rows state all that is needed to hold them to it in full."""
+        if self.exact or len(self.parts) == 1:
+            return (_sum(self.parts) - _sum(self.whole)).count()
+        return _sum(self.whole).count()
+
+
+def _sum(names: Sequence[str]) -> pl.Expr:
+    return reduce(add, map(pl.col, names))
+
+
+_WITHHELD = tuple(name for name in TABLES["attempt"].names if name.startswith("withheld_"))
+_STEPS = tuple(name for name in TABLES["attempt"].names if name.startswith("accepted_steps_"))
+
+LAWS: dict[str, tuple[Law, ...]] = {
+    "attempt": (
+        Law(
+            "input",
+            ("input_computed",),
+            ("cached_local", "cached_external", "prefill_computed", "cache_correction"),
+            signed=True,
+        ),
+        Law("output", ("output_computed",), ("output_delivered", *_WITHHELD)),
+        Law("drafted", ("drafted",), ("accepted", "rejected")),
+        Law("steps", ("output_computed",), ("accepted", "bonus", "undrafted")),
+        Law("forward", ("forward",), ("prefill_computed", "recomputed", "verify_width", "padding")),
+        Law("histogram", ("bonus",), _STEPS),
+        Law("reasoning", ("output_computed",), ("reasoning_computed",), exact=False),
+    ),
+    "child": (
+        Law("output", ("output_computed",), ("output_delivered", "output_withheld")),
+        Law("accepted", ("drafted",), ("accepted",), exact=False),
+    ),
+    "reading": (
+        Law("input", ("input_total",), tuple(INPUT_CLASSES), gravity=Gravity.CRITICAL),
+        Law("output", ("output_total",), tuple(OUTPUT_CLASSES), gravity=Gravity.CRITICAL),
+        Law("total", ("total",), ("input_total", "output_total"), gravity=Gravity.CRITICAL),
+        *(
+            Law(
+                f"modalities_of_{name}",
+                (name,),
+                tuple(f"{name}_{modality}" for modality in SPLIT_MODALITIES),
+                exact=False,
+                gravity=Gravity.CRITICAL,
+            )
+            for name in CROSSED_CLASSES
+        ),
+    ),
+    "state_event": (Law("members", ("n_universe",), ("n_members",), exact=False),),
+    "segment": (
+        Law(
+            "account",
+            ("rows_in",),
+            ("rows_out", "rows_quarantined", "rows_duplicate"),
+            gravity=Gravity.CRITICAL,
+        ),
+        Law("unplaced", ("rows_out",), ("rows_unplaced",), exact=False, gravity=Gravity.CRITICAL),
+    ),
+    "priced_amount": (
+        Law("amount", ("amount",), tuple(f"amount_{name}" for name in REPORTED_CLASSES), gravity=Gravity.CRITICAL),
+    ),
+    "reconciled": (
+        Law("residual", ("gap",), ("explained", "residual"), signed=True, gravity=Gravity.CRITICAL),
+        Law("gap", ("reported",), ("observed", "gap"), signed=True, gravity=Gravity.CRITICAL),
+    ),
+    "finding": (Law("difference", ("observed",), ("expected", "difference"), signed=True),),
+}
+
+# First, then last: a range whose end lies before its start.
+SPANS: dict[str, tuple[tuple[str, str], ...]] = {
+    "gap": (("began_at", "ended_at"),),
+    "state_event": (("layer_lo", "layer_hi"), ("head_lo", "head_hi")),
+    "invoice_line": (("period_start", "period_end"),),
+    "price": (("valid_from", "valid_to"),),
+    "finding": (("first_day", "last_day"),),
+    "receipt": (("first_day", "last_day"),),
+}
+
+
+def laws_of(table: str) -> Iterator[Rule]:
+    """The laws of a table as rules."""
+    for law in LAWS.get(table, ()):
+        kind = Kind.ACCOUNT if table == "segment" else Kind.IDENTITY if law.exact else Kind.ORDER
+        yield Rule(
+            f"identity.{law.name}", kind, law.gravity, table, None, law.says(),
+            broken=law.broken(), sieve=law.sieve(), asked=law.asked(),
+        )  # fmt: skip
+    for first, last in SPANS.get(table, ()):
+        yield Rule(
+            f"order.{first}",
+            Kind.ORDER,
+            Gravity.WARNING,
+            table,
+            None,
+            f"{first} <= {last}",
+            broken=pl.col(first) > pl.col(last),
+            asked=(pl.col(first) <= pl.col(last)).count(),
+        )
