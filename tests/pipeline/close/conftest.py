@@ -54,11 +54,15 @@ class Office:
 
     root: Path
     prices: PriceBook = field(default_factory=book)
+    put: dict[str, list[Row]] = field(default_factory=dict)
 
     @property
     def lake(self) -> Lake:
-        """The lake."""
-        return Lake.create(self.root / "lake")
+        """The lake, with all that was put."""
+        lake = Lake.create(self.root / "lake")
+        for table in list(self.put):
+            lake.append(table, pl.DataFrame(self.put.pop(table), schema=polars_schema(table)))
+        return lake
 
     @property
     def packs(self) -> Path:
@@ -66,8 +70,8 @@ class Office:
         return self.root / "closes"
 
     def add(self, table: str, *rows: Mapping[str, Any]) -> None:
-        """Put rows of a table into the lake."""
-        self.lake.append(table, pl.DataFrame([dict(row) for row in rows], schema=polars_schema(table)))
+        """Put rows of a table; they are in the lake when it is looked at next."""
+        self.put.setdefault(table, []).extend(dict(row) for row in rows)
 
     def attempt(self, number: int, day: str, **more: Any) -> None:
         """An attempt that an engine of our own counted: 100 tokens in, 20 out, unless it says otherwise."""
@@ -138,9 +142,10 @@ class Office:
 
     def read(self) -> None:
         """Read and price every report anew."""
-        days = self.lake.days("usage_report")
-        refresh_readings(self.lake, days)
-        refresh_prices(self.lake, self.prices, days)
+        lake = self.lake
+        days = lake.days("usage_report")
+        refresh_readings(lake, days)
+        refresh_prices(lake, self.prices, days)
 
     def weigh(self) -> None:
         """Read, price and reconcile everything."""
@@ -158,6 +163,7 @@ class Office:
 
     def copy(self, root: Path) -> Office:
         """The same installation elsewhere."""
+        assert self.lake
         shutil.copytree(self.root, root)
         return Office(root, self.prices)
 
