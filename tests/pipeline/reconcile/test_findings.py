@@ -265,6 +265,14 @@ def test_rows_of_two_tables_of_a_segment_are_two_records(world: World) -> None:
     assert figures(found) == (2, 0, 2, 2, "rows")
 
 
+def test_a_stored_row_that_breaks_a_rule_is_not_one_that_could_not_be_read(world: World) -> None:
+    """It is in quarantine too, and validation made the finding about it."""
+    matched(world, 1)
+    row = {"segment": FILE, "line": 1, "day": DAY, "source": "agent", "importer": "segment", "reason": "contract"}
+    world.add("quarantine", {**row, "path": "attempt.task", "table_name": "attempt", "rule": "pattern.task"})
+    assert weighed(world).result.findings == ()
+
+
 def test_what_agents_lost_is_told_by_reason(world: World) -> None:
     """Five attempts in two records of one reason."""
     matched(world, 1)

@@ -1,4 +1,6 @@
-"""How many records are in quarantine: one record stands there once for each value of it that could not be read.
+"""How many records could not be read: one of them stands in quarantine once for each value that could not.
+
+Rows of the lake that break a rule are in quarantine too; they were read, so they are none of these.
 
 file  line  reason    path                      record
 a.jsonl  8  type      usage.prompt_tokens       the first
@@ -10,6 +12,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from weighbridge.schemas.enumerations import QuarantineReason
+
 # The columns by which records are told apart; a sealed segment has a file per table, so lines alone do not tell them.
 PLACE = ("segment", "line", "path")
 _SEALED = "segment"
@@ -20,7 +24,9 @@ def records(rows: pl.LazyFrame, by: tuple[str, ...]) -> pl.LazyFrame:
 
     Args:
         rows: rows of the table `quarantine` with at least `PLACE`, `importer` and the columns of `by`.
-        by: what groups are told apart by; a record that could not be read for two reasons is in both of theirs.
+        by: what groups are told apart by, `reason` among it; a record that could not be read for two reasons is in
+            both of theirs.
     """
+    rows = rows.filter(pl.col("reason") != str(QuarantineReason.CONTRACT))
     table = pl.when(pl.col("importer") == _SEALED).then(pl.col("path").str.split(".").list.first())
     return rows.with_columns(_table=table).unique([*by, "segment", "line", "_table"]).drop("_table", "path")
