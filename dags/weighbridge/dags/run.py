@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -41,11 +41,13 @@ class Run:
         counts: step -> what was counted, added up over its units.
         units: step -> the days or months it worked on.
         files: paths of what was made.
+        today: the UTC day it began on.
         progress: the artifact that shows how far it is.
     """
 
     name: str
     home: Home
+    today: date
     progress: UUID | Coroutine[Any, Any, UUID]  # the library's own type; an id wherever a flow runs
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     units: dict[str, list[str]] = field(default_factory=dict)
@@ -56,18 +58,18 @@ class Run:
     ) -> None:
         """Take in what waits at these paths, else in the spool."""
         chosen = list(paths) if paths else [self.home.spool]
-        self._note("take_in", work.take(self.home.root, chosen, day or datetime.now(UTC).date(), importer, mapping))
+        self._note("take_in", work.take(self.home.root, chosen, day or self.today, importer, mapping))
 
     def go(self, steps: Sequence[Step], span: Span | None = None) -> None:
         """Do what is due of each step, or all within a span of days: one task per day or month."""
         for place, step in enumerate(steps):
             with guarded():
-                units = step.due(self.home) if span is None else step.within(self.home, span)
-            for number, (unit, mark) in enumerate(units.items()):
-                done = work.work(self.home.root, step.name, unit, mark)
-                self._note(step.name, done["counts"], unit)
+                pieces = list(pieces_of(step, step.asked(self.home, span, self.today)))
+            for number, (units, marks) in enumerate(pieces):
+                done = work.work(self.home.root, step.name, units, marks, self.today)
+                self._note(step.name, done["counts"], *marks)
                 self.files += done["files"]
-                self.show((place + (number + 1) / len(units)) / len(steps))
+                self.show((place + (number + 1) / len(pieces)) / len(steps))
 
     def month(self, month: str | None, by: str) -> None:
         """Bring a month up to date and close it; by default the last one that is over."""
@@ -81,22 +83,21 @@ class Run:
 
     def delete(self, today: date | None, by: str) -> None:
         """Delete what is past its time."""
-        self._note("retention", work.delete(self.home.root, today or datetime.now(UTC).date(), by))
+        self._note("retention", work.delete(self.home.root, today or self.today, by))
 
     def pack(self) -> None:
         """Pack the token ids that came."""
-        self._note("pack", work.pack_up(self.home.root))
+        self._note("pack", work.pack_up(self.home.root, self.today))
 
     def told(self) -> Told:
         """What the flow returns: days, months, paths and counts."""
         return {"counts": self.counts, "units": self.units, "files": self.files}
 
-    def _note(self, step: str, counts: dict[str, int], unit: str | None = None) -> None:
+    def _note(self, step: str, counts: dict[str, int], *units: str) -> None:
         held = self.counts.setdefault(step, {})
         for name, count in counts.items():
             held[name] = held.get(name, 0) + count
-        if unit is not None:
-            self.units.setdefault(step, []).append(unit)
+        self.units.setdefault(step, []).extend(units)
 
     def show(self, share: float) -> None:
         """Say how much of the run is done, 0 to 1."""
@@ -116,6 +117,15 @@ class Run:
             create_markdown_artifact(markdown=f"# Files\n\n{lines}\n", key=f"weighbridge-{self.name}-files")
 
 
+def pieces_of(step: Step, asked: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What one task does, with its name: a day or a month, or all of them where they belong together."""
+    if not step.together:
+        yield from ((unit, {unit: mark}) for unit, mark in asked.items())
+    elif asked:
+        first, last = min(asked), max(asked)
+        yield first if first == last else f"{first}-to-{last}", dict(asked)
+
+
 @contextmanager
 def run_of(name: str, config: Path | None) -> Iterator[Run]:
     """Open the installation, hold its turn, and leave an account whatever happens.
@@ -131,7 +141,8 @@ def run_of(name: str, config: Path | None) -> Iterator[Run]:
     with guarded():
         home = open_home(find_config(config, os.environ))
     with turn(home, wait_s=WAIT_S):
-        run = Run(name, home, create_progress_artifact(progress=0.0, key=f"weighbridge-{name}-progress"))
+        progress = create_progress_artifact(progress=0.0, key=f"weighbridge-{name}-progress")
+        run = Run(name, home, datetime.now(UTC).date(), progress)
         try:
             yield run
             run.show(1.0)

@@ -41,28 +41,35 @@ def take(config: Path, paths: list[Path], day: date, importer: str | None, mappi
         }
 
 
-@task(task_run_name="{step}-{unit}", **TRIED, **KEPT)
-def work(config: Path, step: str, unit: str, mark: str) -> dict[str, Any]:
-    """Do one day or month of one step, as its rows were marked.
+@task(task_run_name="{step}-{units}", **TRIED, **KEPT)
+def work(config: Path, step: str, units: str, marks: dict[str, str], today: date) -> dict[str, Any]:
+    """Do a day or month of one step as its rows were marked, or several in one piece.
+
+    Args:
+        config: the installation.
+        step: its name.
+        units: what the piece is called: a day or month, or the first and last of them.
+        marks: day or month -> mark.
+        today: the UTC day it is.
 
     Returns:
         counts: what was counted; files: the paths of what was made.
     """
     with guarded():
-        done = STEPS[step].run(open_home(config), {unit: mark})
+        done = STEPS[step].run(open_home(config), marks, today)
         if done.refused:
             raise GateRefusedError(
-                f"the gate of {step} refused {unit}; nothing after it was done, and nothing is lost. "
+                f"the gate of {step} refused {units}; nothing after it was done, and nothing is lost. "
                 "Run `weighbridge findings ls` to see why."
             )
         return {"counts": dict(done.counts), "files": sorted(str(path) for path in done.files.values())}
 
 
 @task(task_run_name="pack", **TRIED, **KEPT)
-def pack_up(config: Path) -> Counts:
+def pack_up(config: Path, today: date) -> Counts:
     """Pack the token ids of days that have more blocks than their ids need."""
     with guarded():
-        done = pack(open_home(config), ())
+        done = pack(open_home(config), (), today)
         return {} if done is None else {"days": len(done.days), "ids": done.ids, "blocks": done.blocks_after}
 
 

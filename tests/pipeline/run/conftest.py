@@ -16,6 +16,7 @@ from weighbridge.pipeline.simulate.simulate import simulate
 
 FIRST_DAY = date(2026, 1, 5)
 INTAKE = Intake(day=FIRST_DAY)
+TODAY = date(2026, 1, 12)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from weighbridge.pipeline.run.home import Home
@@ -38,12 +38,15 @@ class Backfill:
     refused: str | None = None
 
 
-def backfill(home: Home, first: date, last: date, *, release_again: bool = False, wait_s: float = 0) -> Backfill:
+def backfill(
+    home: Home, first: date, last: date, *, today: date | None = None, release_again: bool = False, wait_s: float = 0
+) -> Backfill:
     """Do everything anew that rests on the evidence of these days.
 
     Args:
         home: the installation.
         first, last: UTC days, both inclusive.
+        today: the UTC day it is; null asks the clock.
         release_again: also the histograms for everybody that were released before.
         wait_s: how long to wait for another run, or for another writer of the lake, seconds.
 
@@ -54,7 +57,13 @@ def backfill(home: Home, first: date, last: date, *, release_again: bool = False
     """
     span = span_of(first, last)
     with turn(home, wait_s=wait_s):
-        done = walk(home, steps_of(release_again=release_again), span=span, wait_s=wait_s)
+        done = walk(
+            home,
+            steps_of(release_again=release_again),
+            today=today or datetime.now(UTC).date(),
+            span=span,
+            wait_s=wait_s,
+        )
     return Backfill(
         days=done.units.get(READ.name, ()),
         months=done.units.get(RECONCILE.name, ()),

@@ -65,7 +65,8 @@ def monthly(home: Home, month: str, *, by: str, now: datetime, early: str | None
         DiskFullError: running it again finishes it.
     """
     with turn(home, wait_s=wait_s):
-        done = walk(home, steps_of(home, month), span=span_of_month(month), wait_s=wait_s)
+        today = now.astimezone(UTC).date()
+        done = walk(home, steps_of(home, month), today=today, span=span_of_month(month), wait_s=wait_s)
         closed = None
         if not done.refused:
             closed = patiently(lambda: close_books(home, month, by=by, now=now, early=early), wait_s)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from weighbridge.pipeline.content.provider import key_provider
@@ -82,13 +82,22 @@ class Night:
     refused: str | None = None
 
 
-def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None = None, wait_s: float = 0) -> Night:
+def night(
+    home: Home,
+    paths: Sequence[Path],
+    intake: Intake,
+    *,
+    today: date | None = None,
+    out: Path | None = None,
+    wait_s: float = 0,
+) -> Night:
     """Take in `paths`, do all that is due, and pack the token ids that came.
 
     Args:
         home: the installation.
         paths: files, sealed segments, or folders of them; a folder may be empty.
         intake: how files are to be read.
+        today: the UTC day it is; null asks the clock.
         out: where reports are written; null means the folder of the settings.
         wait_s: how long to wait for another run, or for another writer of the lake, seconds.
 
@@ -97,14 +106,15 @@ def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None
         LakeBusyError: something else was writing for longer than `wait_s`; the next run goes on from there.
         DiskFullError: the next run goes on from there.
     """
+    today = today or datetime.now(UTC).date()
     key_provider(home.settings)
     if out is not None:
         home = replace(home, settings=replace(home.settings, reports=out))
     with turn(home, wait_s=wait_s):
         with spoken("taking files in"):
             taken = patiently(lambda: take_in(home, what_came(paths), intake), wait_s)
-        done = walk(home, NIGHT, wait_s=wait_s)
-        packed = None if done.refused else patiently(lambda: pack(home, taken.days), wait_s)
+        done = walk(home, NIGHT, today=today, wait_s=wait_s)
+        packed = None if done.refused else patiently(lambda: pack(home, taken.days, today), wait_s)
     return Night(
         ingested=taken,
         days=done.units.get(PRICE.name, ()),
@@ -117,13 +127,13 @@ def night(home: Home, paths: Sequence[Path], intake: Intake, *, out: Path | None
     )
 
 
-def pack(home: Home, days: Iterable[date]) -> Recompressed | None:
+def pack(home: Home, days: Iterable[date], today: date) -> Recompressed | None:
     """Pack the token ids of these days and of those that are still in many blocks; null where no keys are named.
 
     The same ids in fewer blocks are no news: what was done with their months stays done.
     """
     lake = home.lake()
-    with lake.lock(), no_news(home, NIGHT):
+    with lake.lock(), no_news(home, NIGHT, today):
         return pack_ids(home, set(days), lake=lake)
 
 

@@ -95,7 +95,7 @@ def deleted(home: Home, *, today: date, now: datetime, by: str) -> Retained:
     lake = home.lake()
     with spoken("deleting what is past its time"), lake.lock():
         before = months_with_pages(home)
-        with no_news(home, NIGHT):
+        with no_news(home, NIGHT, today):
             due = planned(home, today, lake)
             done = apply(due, by=by, now=now)
         gone = set(before) - set(months_with_pages(home))

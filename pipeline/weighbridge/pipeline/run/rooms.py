@@ -13,6 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
+from weighbridge.pipeline.baseline.baseline import BaselineResult, baseline
+from weighbridge.pipeline.baseline.policy import BaselinePolicy
 from weighbridge.pipeline.close.closed import closed_records
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
@@ -97,6 +99,15 @@ def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
     lake = home.lake()
     grace = home.settings.ids_grace_days
     return {month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace) for month in months}
+
+
+def judge(home: Home, days: Collection[date]) -> BaselineResult:
+    """Judge these days beside the days before them.
+
+    Raises:
+        ConfigError: the table `[baseline]` of the settings cannot be used as written.
+    """
+    return baseline(home.lake(), days=days, policy=BaselinePolicy.of(home.settings.baseline))
 
 
 def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:

@@ -50,32 +50,38 @@ class Step:
 
     Attributes:
         name: what is done, a verb.
-        marks: the units there are, each with a mark of the rows the work on it would be made from.
-        work: does some units, all at once; safe to run again.
+        marks: the units there are on a UTC day, each with a mark of the rows the work on it would be made from.
+        work: does some units, all at once, on that day; safe to run again.
         holds: whether what was made of a unit is still there.
+        together: what is made of units lies in one place, so whoever does them one by one does them in one piece.
     """
 
     name: str
-    marks: Callable[[Home], Marks]
-    work: Callable[[Home, Sequence[str]], Work]
+    marks: Callable[[Home, date], Marks]
+    work: Callable[[Home, Sequence[str], date], Work]
     holds: Callable[[Home, str], bool] = lambda _home, _unit: True
+    together: bool = False
 
-    def due(self, home: Home) -> dict[str, str]:
+    def due(self, home: Home, today: date) -> dict[str, str]:
         """The units whose rows have changed since they were done last, with their marks, in order."""
-        marks = self.marks(home)
+        marks = self.marks(home, today)
         due = stamps_of(home).due(self.name, marks)
-        return {unit: mark for unit, mark in marks.items() if unit in due or not self.holds(home, unit)}
+        return {unit: mark for unit, mark in sorted(marks.items()) if unit in due or not self.holds(home, unit)}
 
-    def within(self, home: Home, span: Span) -> dict[str, str]:
+    def within(self, home: Home, span: Span, today: date) -> dict[str, str]:
         """The units of these days, due or not, with their marks, in order."""
-        return {unit: mark for unit, mark in sorted(self.marks(home).items()) if span.holds(unit)}
+        return {unit: mark for unit, mark in sorted(self.marks(home, today).items()) if span.holds(unit)}
 
-    def run(self, home: Home, due: Marks) -> Work:
+    def asked(self, home: Home, span: Span | None, today: date) -> dict[str, str]:
+        """The units of these days, or what is due where there is no span."""
+        return self.due(home, today) if span is None else self.within(home, span, today)
+
+    def run(self, home: Home, due: Marks, today: date) -> Work:
         """Do these units and note that they are done as they were when their marks were taken."""
         if not due:
             return Work()
         with spoken(f"running the step {self.name}"):
-            done = self.work(home, sorted(due))
+            done = self.work(home, sorted(due), today)
             if not done.refused:
                 stamps_of(home).put(self.name, due)
         return done
@@ -87,16 +93,16 @@ def stamps_of(home: Home) -> Stamps:
 
 
 @contextmanager
-def no_news(home: Home, steps: Iterable[Step]) -> Iterator[None]:
+def no_news(home: Home, steps: Iterable[Step], today: date) -> Iterator[None]:
     """What changes rows while the block runs says nothing new (erasing, packing): what was done stays done.
 
     The lake has to be locked by the caller, so that nothing new comes in meanwhile.
     """
     stamps = stamps_of(home)
-    done = {step: set(step.marks(home)) - set(step.due(home)) for step in steps}
+    done = {step: set(step.marks(home, today)) - set(step.due(home, today)) for step in steps}
     yield
     for step, units in done.items():
-        stamps.put(step.name, {unit: mark for unit, mark in step.marks(home).items() if unit in units})
+        stamps.put(step.name, {unit: mark for unit, mark in step.marks(home, today).items() if unit in units})
 
 
 def marks_by_day(lake: Lake, tables: Collection[str]) -> dict[date, str]:

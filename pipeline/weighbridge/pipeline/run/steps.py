@@ -27,6 +27,7 @@ from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import (
     all_months,
     is_simulated,
+    judge,
     priced_in,
     read_anew,
     set_prices,
@@ -45,20 +46,21 @@ _AROUND = timedelta(days=2)
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
 # Under this name stands which pages retention took away.
 FORGOTTEN = "pages forgotten"
+_JUDGED = ("attempt", "reading", "priced_amount")
 _CLOSED = ("attempt", "usage_report", "reading", "priced_amount")
 _REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap")
 
 
-def read_marks(home: Home) -> dict[str, str]:
+def read_marks(home: Home, _today: date) -> dict[str, str]:
     """Days with usage reports."""
     return {day.isoformat(): mark for day, mark in marks_by_day(home.lake(), ("usage_report",)).items()}
 
 
-def _read(home: Home, units: Sequence[str]) -> Work:
+def _read(home: Home, units: Sequence[str], _today: date) -> Work:
     return Work({"readings": read_anew(home, days_in(units))})
 
 
-def price_marks(home: Home) -> dict[str, str]:
+def price_marks(home: Home, _today: date) -> dict[str, str]:
     """Days with readings, marked by them and by the prices that hold on that day."""
     lake = home.lake()
     prices = prices_by_day(PriceBook.load(home.settings.prices))
@@ -77,12 +79,12 @@ def prices_by_day(book: PriceBook) -> Callable[[date], str]:
     return lambda day: marks[bisect_right(turns, day)]
 
 
-def _price(home: Home, units: Sequence[str]) -> Work:
+def _price(home: Home, units: Sequence[str], _today: date) -> Work:
     days = days_in(units)
     return Work({"readings": set_prices(home, days), "priced": priced_in(home, days)})
 
 
-def reconcile_marks(home: Home) -> dict[str, str]:
+def reconcile_marks(home: Home, _today: date) -> dict[str, str]:
     """Months with rows, marked by them, by what was booked around their ends, and by what can get no more ids."""
     lake = home.lake()
     days = marks_by_day(lake, _WEIGHED)
@@ -94,13 +96,27 @@ def reconcile_marks(home: Home) -> dict[str, str]:
     return out
 
 
-def _reconcile(home: Home, months: Sequence[str]) -> Work:
+def _reconcile(home: Home, months: Sequence[str], _today: date) -> Work:
     done = weigh(home, months).values()
     counts = {"attempts": sum(each.attempts for each in done), "findings": sum(len(each.findings) for each in done)}
     return Work({"months": len(months), **counts})
 
 
-def adjust_marks(home: Home) -> dict[str, str]:
+def baseline_marks(home: Home, _today: date) -> dict[str, str]:
+    """Days with attempts or usage, marked by their own rows: the limits of a day are those that stood on it."""
+    lake = home.lake()
+    days = dict.fromkeys(lake.days("baseline"), "") | marks_by_day(lake, _JUDGED)
+    return {day.isoformat(): mark for day, mark in days.items()}
+
+
+def _baseline(home: Home, units: Sequence[str], _today: date) -> Work:
+    done = judge(home, days_in(units))
+    return Work(
+        {"days": len(done.days), "cells": done.cells, "reported": done.reported, "findings": len(done.findings)}
+    )
+
+
+def adjust_marks(home: Home, _today: date) -> dict[str, str]:
     """Closed months, marked by the rows that are held against their packs."""
     lake = home.lake()
     closed = closes(lake)
@@ -111,23 +127,23 @@ def adjust_marks(home: Home) -> dict[str, str]:
     }
 
 
-def _adjust(home: Home, months: Sequence[str]) -> Work:
+def _adjust(home: Home, months: Sequence[str], _today: date) -> Work:
     done = adjust(home.lake(), packs=home.settings.closes, months=months)
     return Work({"booked": done.booked, "findings": len(done.findings)})
 
 
-def share_marks(home: Home) -> dict[str, str]:
+def share_marks(home: Home, _today: date) -> dict[str, str]:
     """Days that may be released and were not yet, marked by their rows: one that was too small may have grown."""
     lake = home.lake()
     days = marks_by_day(lake, ("reconciled",))
     return {day.isoformat(): days[day] for day in days_to_share(lake, home.settings.shared_grace_days)}
 
 
-def _share(home: Home, units: Sequence[str]) -> Work:
+def _share(home: Home, units: Sequence[str], _today: date) -> Work:
     return _shared(share(home, days_in(units)))
 
 
-def share_again_marks(home: Home) -> dict[str, str]:
+def share_again_marks(home: Home, _today: date) -> dict[str, str]:
     """Days that may be released, whether or not they were."""
     lake = home.lake()
     held = lake.days("reconciled")
@@ -135,7 +151,7 @@ def share_again_marks(home: Home) -> dict[str, str]:
     return {day.isoformat(): days[day] for day in held[: max(0, len(held) - home.settings.shared_grace_days)]}
 
 
-def _share_again(home: Home, units: Sequence[str]) -> Work:
+def _share_again(home: Home, units: Sequence[str], _today: date) -> Work:
     return _shared(share(home, days_in(units), again=True))
 
 
@@ -143,7 +159,7 @@ def _shared(done: SharedResult) -> Work:
     return Work({"days": len(done.days), "rows": done.rows, "too_small": len(done.small)})
 
 
-def report_marks(home: Home) -> dict[str, str]:
+def report_marks(home: Home, _today: date) -> dict[str, str]:
     """Months with attempts, marked by their rows, their findings and the life of these, and how they are shown."""
     lake = home.lake()
     days = marks_by_day(lake, _REPORTED)
@@ -202,7 +218,7 @@ def _digest(table: str, rows: pl.DataFrame) -> str:
     return canonical.digest(canonical.rows(TABLES[table], rows.to_arrow(compat_level=pl.CompatLevel.oldest())))
 
 
-def _report(home: Home, months: Sequence[str]) -> Work:
+def _report(home: Home, months: Sequence[str], _today: date) -> Work:
     files = write_reports(home, months)
     return Work({"reports": len(files)}, {month: made.html for month, made in files.items()})
 
@@ -220,12 +236,14 @@ def days_in(units: Sequence[str]) -> list[date]:
 READ = Step("read", read_marks, _read)
 PRICE = Step("price", price_marks, _price)
 RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
+# Seasons are read once for all days, and a day is judged beside those before it.
+BASELINE = Step("baseline", baseline_marks, _baseline, together=True)
 ADJUST = Step("adjust", adjust_marks, _adjust)
 SHARE = Step("share", share_marks, _share)
 SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
 REPORT = Step("report", report_marks, _report, _page)
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, ADJUST, SHARE, REPORT)
+NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import Span, Step, Work
@@ -29,12 +30,13 @@ class Walk:
         return self.work.get(step.name, Work()).counts.get(name, 0)
 
 
-def walk(home: Home, steps: Sequence[Step], *, span: Span | None = None, wait_s: float = 0) -> Walk:
+def walk(home: Home, steps: Sequence[Step], *, today: date, span: Span | None = None, wait_s: float = 0) -> Walk:
     """Do what is due of each step, or everything within a span of days.
 
     Args:
         home: the installation; the caller holds its turn.
         steps: in their order: each reads what the ones before it wrote.
+        today: the UTC day it is.
         span: which days; null means what is due.
         wait_s: how long to wait for another writer of the lake, seconds.
 
@@ -44,8 +46,8 @@ def walk(home: Home, steps: Sequence[Step], *, span: Span | None = None, wait_s:
     """
     done = Walk()
     for step in steps:
-        units = step.due(home) if span is None else step.within(home, span)
-        work = patiently(lambda step=step, units=units: step.run(home, units), wait_s)  # type: ignore[misc]
+        units = step.asked(home, span, today)
+        work = patiently(lambda step=step, units=units: step.run(home, units, today), wait_s)  # type: ignore[misc]
         done.units[step.name], done.work[step.name] = tuple(units), work
         if work.refused:
             done.refused = step.name
