@@ -14,7 +14,8 @@ _HALVES = {"attempt_hi", "attempt_lo", "alias_hi", "alias_lo"}
 def row_name(table: Table, row: Mapping[str, Any]) -> str:
     """`attempt 0195...; source=agent; child=0`; values of restricted columns are left out."""
     parts = []
-    if row.get("attempt_hi") is not None and "attempt_hi" in table.key:
+    halves = (row.get("attempt_hi"), row.get("attempt_lo"))
+    if "attempt_hi" in table.key and None not in halves:
         parts.append(f"attempt {AttemptKey(row['attempt_hi'], row['attempt_lo']).to_hex()}")
     others = (name for name in table.key if name not in _HALVES and not table.column(name).personal)
     parts += [f"{name}={row[name]}" for name in others if row.get(name) is not None]
