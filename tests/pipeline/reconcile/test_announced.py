@@ -10,6 +10,7 @@ from tests.pipeline.reconcile.conftest import DAY, SEGMENT, World, key, weighed
 
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.schemas.finding import Finding
+from weighbridge.schemas.identity import erased
 
 LATER = (date(2026, 3, 3), date(2026, 3, 4))
 
@@ -162,12 +163,20 @@ def test_the_ids_may_come_later_and_the_finding_goes(told: World) -> None:
         ({"scope": "tenant=t_00000000000000bb"}, 1),
         ({"scope": "class=ids; tenant=t_00000000000000bb; month=2026-03"}, 1),
         ({"scope": "tenant=t_00000000000000cc"}, 2),
+        ({"scope": f"tenant={erased('t_00000000000000bb')}; days=30"}, 1),
+        ({"scope": f"but={erased('t_00000000000000cc')},{erased('t_00000000000000bb')}; days=30"}, 1),
+        ({"scope": f"tenant={erased('t_00000000000000bb')}; bucket=4"}, 1),
+        ({"scope": f"tenant={erased('t_00000000000000bb')}; bucket=3"}, 2),
+        ({"scope": f"attempts=2; places={erased('t_00000000000000cc')}.0,{erased('t_00000000000000bb')}.4"}, 1),
+        ({"scope": f"attempts=2; places={erased('t_00000000000000bb')}.0"}, 2),
+        ({"scope": "task=code; days=3"}, 1),
+        ({"scope": "task=essay; days=3"}, 2),
     ],
 )
 def test_what_was_erased_by_rule_is_not_missed(told: World, columns: dict[str, Any], rows: int) -> None:
     """A receipt excuses the days and the tenant it is about."""
     said(told, 1, 600)
-    said(told, 2, 600, tenant="t_00000000000000bb")
+    said(told, 2, 600, tenant="t_00000000000000bb", subject_bucket=4, task="code")
     receipt = {
         "receipt_id": "1" * 32, "rule": "ids-30-days", "scope": "class=ids", "table_name": "token_run",
         "first_day": date(2026, 3, 1), "last_day": date(2026, 3, 2), "rows": 2, "method": "deleted",

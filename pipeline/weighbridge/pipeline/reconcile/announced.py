@@ -18,7 +18,7 @@ stay open. Days of which ids were erased by rule (a receipt says so) are not loo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 import polars as pl
@@ -28,12 +28,13 @@ from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.tally import tallied
 from weighbridge.schemas.enumerations import Confidence, GapReason
+from weighbridge.schemas.identity import erased
+from weighbridge.schemas.receipt import scope_of
 
 # How many of the newest days of the lake may still get ids.
 GRACE_DAYS = 2
 BY = ("source",)
 _RUN = "token_run"
-_TENANT = r"(?:^|[;, ])tenant=([^;, ]+)"
 
 
 def settled(lake: Records, grace_days: int = GRACE_DAYS) -> list[date]:
@@ -69,7 +70,7 @@ def missing(month: Month, grace_days: int = GRACE_DAYS) -> pl.DataFrame:
 
 def _short(month: Month, days: Sequence[date]) -> pl.DataFrame:
     """source, attempt, day, expected, observed of the attempts of these days of which ids are missing."""
-    columns = [*KEY, *BY, "day", "tenant", "revision", "ids_expected"]
+    columns = [*KEY, *BY, "day", "tenant", "subject_bucket", "task", "revision", "ids_expected"]
     told = month.dated("attempt", columns).filter(
         pl.col("day").is_in(days), pl.col("ids_expected").is_between(1, LARGEST)
     )
@@ -90,17 +91,41 @@ def _short(month: Month, days: Sequence[date]) -> pl.DataFrame:
 
 
 def _unerased(lake: Records, attempts: pl.DataFrame) -> pl.DataFrame:
-    """The attempts whose ids no receipt says were erased; a receipt of one tenant is about that tenant only."""
+    """The attempts whose ids no receipt says were erased."""
     receipts = lake.scan("receipt", columns=["table_name", "first_day", "last_day", "scope"])
     of_runs = receipts.filter(pl.col("table_name") == _RUN).collect()
-    for first, last, tenant in of_runs.select(
-        "first_day", "last_day", tenant=pl.col("scope").str.extract(_TENANT)
-    ).iter_rows():
-        erased = pl.col("day").is_between(first or date.min, last or date.max)
-        if tenant is not None:
-            erased &= pl.col("tenant") == tenant
-        attempts = attempts.filter(~erased)
-    return attempts
+    if of_runs.is_empty():
+        return attempts
+    names = attempts["tenant"].drop_nulls().unique().to_list()
+    told = attempts.with_columns(
+        _who=pl.col("tenant").replace_strict(names, list(map(erased, names)), default=None, return_dtype=pl.String),
+        _bucket=pl.col("subject_bucket").fill_null(0),
+    )
+    for first, last, scope in of_runs.select("first_day", "last_day", "scope").iter_rows():
+        within = pl.col("day").is_between(first or date.min, last or date.max)
+        told = told.filter(~(within & _in_scope(scope_of(scope), told)).fill_null(value=False))
+    return told.select(attempts.columns)
+
+
+def _in_scope(scope: Mapping[str, str], attempts: pl.DataFrame) -> pl.Expr:
+    """Whether a receipt is about an attempt: of a tenant (by name or hash), all but some, a bucket, places, a task.
+
+    Ids of one (tenant, bucket, day) lie in one block, which goes when the first task of it is due.
+    """
+    met = pl.lit(value=True)
+    if "tenant" in scope:
+        met &= (pl.col("tenant") == scope["tenant"]) | (pl.col("_who") == scope["tenant"])
+    if "but" in scope:
+        met &= ~pl.col("_who").is_in(scope["but"].split(","))
+    if "bucket" in scope:
+        met &= pl.col("_bucket").cast(pl.String) == scope["bucket"]
+    if "places" in scope:
+        met &= pl.concat_str("_who", pl.lit("."), "_bucket").is_in(scope["places"].split(","))
+    if "task" in scope:
+        block = pl.struct("tenant", "_bucket", "day")
+        of_task = attempts.filter(pl.col("task") == scope["task"]).select(block.alias("block"))["block"]
+        met &= block.is_in(of_task.unique().implode())
+    return met
 
 
 def _admitted(month: Month) -> pl.DataFrame:

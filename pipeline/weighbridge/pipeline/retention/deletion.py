@@ -24,7 +24,7 @@ from weighbridge.schemas import canonical
 from weighbridge.schemas.enumerations import ReceiptMethod
 from weighbridge.schemas.identity import erased, framed
 from weighbridge.schemas.keys import KeyScope
-from weighbridge.schemas.receipt import receipt_id
+from weighbridge.schemas.receipt import receipt_id, scope_of, scope_text
 from weighbridge.schemas.tables import TABLES, UNASSIGNED
 
 _ID = 32
@@ -192,16 +192,6 @@ def masked(key: str) -> str:
     """The name of a key with its tenant as a hash."""
     tenant = KeyScope.of(key).tenant
     return key if tenant == UNASSIGNED else key.replace(tenant, erased(tenant), 1)
-
-
-def scope_text(scope: Mapping[str, str]) -> str:
-    """A scope as it stands in a receipt: `name=value; name=value`."""
-    return "; ".join(f"{name}={value}" for name, value in scope.items())
-
-
-def scope_of(text: str) -> dict[str, str]:
-    """The scope of a receipt as name -> value."""
-    return {name: value for name, _, value in (pair.partition("=") for pair in text.split("; ") if pair)}
 
 
 def day_of(text: str | None) -> date | None:

@@ -242,7 +242,8 @@ class Erasing:
             tables: only these; null: all.
         """
         about: Mapping[str, Any] = {"rule": RULE, "scope": self.request.scope}
-        _ = self.reach.attempts, self.reach.hexes, self.reach.requests, self.reach.segments  # before any of them goes
+        # What is known of the subject is read before any of it goes.
+        _ = self.reach.attempts, self.reach.hexes, self.reach.requests, self.reach.segments, self._where
         for fact in FACTS.values():
             if tables is not None and fact.table not in tables:
                 continue
@@ -250,7 +251,16 @@ class Erasing:
             self._about_tenant(work, fact, about)
             if self.erases(fact) and (keys or self.counts(fact)[0]):
                 taken, clear = self._taken(fact, keys), self._clear(fact)
-                work.rows(fact.table, taken, days=self._days(fact), keys=keys, clear=clear, **about)
+                scope = self.request.scope | (self._where if fact.kept in CONTENT else {})
+                work.rows(fact.table, taken, rule=RULE, scope=scope, days=self._days(fact), keys=keys, clear=clear)
+
+    @cached_property
+    def _where(self) -> dict[str, str]:
+        """Of single attempts, the places whose ids go with theirs: `<tenant's hash>.<bucket>`, separated by commas."""
+        if self.reach.subject.attempts is None:
+            return {}
+        places = sorted({f"{erased(tenant)}.{bucket}" for tenant, bucket, _ in self._places})
+        return {"places": ",".join(places)} if places else {}
 
     def _taken(self, fact: Fact, keys: Collection[str]) -> Any:
         def taken(rows: pl.DataFrame) -> pl.Series:

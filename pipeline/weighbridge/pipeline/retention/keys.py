@@ -10,7 +10,7 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention.facts import CONTENT, class_of_key
 from weighbridge.pipeline.retention.holds import Hold
 from weighbridge.pipeline.retention.policy import RetentionPolicy, Rule
-from weighbridge.schemas.keys import KEY_NAME, KeyProvider, KeyScope, KeyUnavailableError
+from weighbridge.schemas.keys import KEY_NAME, KeyProvider, KeyScope
 
 
 def key_names(lake: Lake, keys: KeyProvider) -> list[str]:
@@ -61,6 +61,12 @@ def last_day(month: str) -> date:
     return date(year, number, monthrange(year, number)[1])
 
 
+def months(names: Iterable[str]) -> tuple[date | None, date | None]:
+    """The first and last day of the months that keys are for."""
+    told = sorted({KeyScope.of(name).month for name in names})
+    return (date.fromisoformat(f"{told[0]}-01"), last_day(told[-1])) if told else (None, None)
+
+
 def destroy(keys: KeyProvider, names: Iterable[str]) -> None:
     """Destroy keys for good; those that are gone already count as destroyed.
 
@@ -69,12 +75,3 @@ def destroy(keys: KeyProvider, names: Iterable[str]) -> None:
     """
     for name in names:
         keys.destroy(name)
-
-
-def is_gone(keys: KeyProvider, name: str) -> bool:
-    """Whether a key cannot be had any more."""
-    try:
-        keys.get(name)
-    except KeyUnavailableError:
-        return True
-    return False

@@ -12,7 +12,7 @@ A row of UTC day d that is kept for n days is kept for n whole days after d, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
@@ -29,12 +29,14 @@ class Rule:
         days: whole days after the day of the row.
         tenant: the pseudonym of the tenant it is about.
         task: the task it is about.
+        but: tenants it is not about, as they have one of their own.
     """
 
     kept: Kept
     days: int
     tenant: str | None = None
     task: str | None = None
+    but: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:
@@ -47,10 +49,12 @@ class Rule:
         return today - timedelta(days=self.days + 1)
 
     def scope(self, today: date) -> dict[str, str]:
-        """What it is about, for a receipt: it names no tenant."""
+        """What it is about, for a receipt: tenants are hashes."""
         about = {"tenant": erased(self.tenant)} if self.tenant else {}
         if self.task:
             about["task"] = self.task
+        if self.but:
+            about["but"] = ",".join(map(erased, self.but))
         return {**about, "days": str(self.days), "due_to": str(self.last_due(today))}
 
 
@@ -80,8 +84,9 @@ class RetentionPolicy:
     def rules(self, kept: Kept) -> list[Rule]:
         """The rules of a class, most specific first; the last one is for everything that no other is about."""
         tenants = [Rule(kept, of[kept], tenant=name) for name, of in sorted(self.tenants.items()) if kept in of]
-        tasks = [Rule(kept, of[kept], task=name) for name, of in sorted(self.tasks.items()) if kept in of]
-        return [*tenants, *tasks, Rule(kept, self.days[kept])]
+        but = tuple(str(rule.tenant) for rule in tenants)
+        tasks = [Rule(kept, of[kept], task=name, but=but) for name, of in sorted(self.tasks.items()) if kept in of]
+        return [*tenants, *tasks, Rule(kept, self.days[kept], but=but)]
 
     def rule(self, kept: Kept, tenant: str | None = None, task: str | None = None) -> Rule:
         """The rule a row of this tenant and task stands under."""

@@ -16,10 +16,10 @@ import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.retention.deletion import day_of, scope_of
+from weighbridge.pipeline.retention.deletion import day_of
 from weighbridge.pipeline.retention.ledger import RECEIPTS, Ledger
 from weighbridge.schemas.enumerations import ReceiptMethod
-from weighbridge.schemas.receipt import receipt_id, receipt_text
+from weighbridge.schemas.receipt import receipt_id, receipt_text, scope_of
 
 TABLE = "receipt"
 _HOW = {

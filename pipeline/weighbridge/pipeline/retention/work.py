@@ -21,14 +21,14 @@ from weighbridge.pipeline.retention.deletion import (
     Tally,
     deletion_of,
     digest_of_files,
-    scope_text,
 )
-from weighbridge.pipeline.retention.keys import destroy
+from weighbridge.pipeline.retention.keys import destroy, months
 from weighbridge.pipeline.retention.ledger import PENDING
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.receipts import Receipt, complete, write
 from weighbridge.schemas.enumerations import ReceiptMethod
 from weighbridge.schemas.keys import KeyUnavailableError
+from weighbridge.schemas.receipt import scope_text
 from weighbridge.schemas.segment import sha256_file
 from weighbridge.schemas.tables import TABLES
 
@@ -131,10 +131,11 @@ class Work:
         def begin() -> Deletion:
             method = ReceiptMethod.CLEARED if clear else ReceiptMethod.BOTH if all_keys else ReceiptMethod.DELETED
             method = method if tally.rows else ReceiptMethod.KEY_DESTROYED
+            first, last = (tally.first, tally.last) if tally.rows else months(all_keys)
             return self._begin(
                 Deletion(
                     kind=Kind.ROWS if tally.rows else Kind.KEYS, rule=rule, scope=scope, table=table, rows=tally.rows,
-                    method=method, by=self.by, first=tally.first, last=tally.last, digest=tally.digest, keys=all_keys,
+                    method=method, by=self.by, first=first, last=last, digest=tally.digest, keys=all_keys,
                 ),
                 before,
             )  # fmt: skip
@@ -161,9 +162,10 @@ class Work:
     def keys(self, table: str, names: Sequence[str], *, rule: str, scope: Mapping[str, str]) -> None:
         """Destroy keys, whose rows are gone or go by rules of their own."""
         if names:
+            first, last = months(names)
             deletion = Deletion(
                 kind=Kind.KEYS, rule=rule, scope=scope, table=table, rows=0, method=ReceiptMethod.KEY_DESTROYED,
-                by=self.by, keys=tuple(sorted(names)),
+                by=self.by, first=first, last=last, keys=tuple(sorted(names)),
             )  # fmt: skip
             self._attempted(deletion, lambda begun: self._carry_out(self._begin(begun, [])))
 
@@ -243,8 +245,9 @@ class Work:
         if not keys:
             self._forget(left)
             return
+        first, last = months(keys)
         deletion = replace(
-            left[0], kind=Kind.KEYS, rows=0, first=None, last=None, digest=None, keys=keys,
+            left[0], kind=Kind.KEYS, rows=0, first=first, last=last, digest=None, keys=keys,
             method=ReceiptMethod.KEY_DESTROYED,
         )  # fmt: skip
         self._attempted(deletion, lambda begun: self._carry_out(self._begin(begun, left)))
