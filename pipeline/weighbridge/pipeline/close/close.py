@@ -140,7 +140,7 @@ def _refusals(
     missing = tuple(gates.nothing_there(lake, period))
     yield from missing
     if not missing:
-        yield from gates.gate_closed(gate, lake, period)
+        yield from gates.gate_closed(gate, lake, period, now.date())
         yield from gates.out_of_date(lake, period, book, key_id(key), policy)
         yield from gates.open_findings(lake, period, now.date(), policy)
 

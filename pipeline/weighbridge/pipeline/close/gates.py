@@ -30,6 +30,7 @@ from weighbridge.schemas.enumerations import FindingOrigin, FindingState, Severi
 from weighbridge.schemas.tables import TABLES
 
 HELD = ("attempt", "usage_report", "reading", "quarantine", "gap")
+VALIDATED = pl.col("origin") == str(FindingOrigin.VALIDATE)
 _SHOWN = 5
 
 
@@ -98,14 +99,14 @@ def nothing_there(lake: Records, period: str) -> Iterator[Refusal]:
         )
 
 
-def gate_closed(gate: bool | None, lake: Records, period: str) -> Iterator[Refusal]:
+def gate_closed(gate: bool | None, lake: Records, period: str, today: date) -> Iterator[Refusal]:
     """Validation found what must not be built upon.
 
     Args:
         gate: whether the gate of validation is open; null where only its findings are there to tell.
     """
-    found = _open_errors(lake, period, FindingOrigin.VALIDATE, ends(period)[1]) if gate is None else None
-    if gate is False or (found is not None and found.height):
+    found = _open_errors(lake, period, today, VALIDATED).height if gate is None else 0
+    if gate is False or found:
         yield Refusal(
             "validation",
             f"validation refuses {period}",
@@ -142,8 +143,8 @@ def _stale(month: Month, again: Replay, book: PriceBook, key_id: str | None, pol
 
 
 def open_findings(lake: Records, period: str, today: date, policy: ClosePolicy) -> Iterator[Refusal]:
-    """Errors nobody has looked at."""
-    held = _open_errors(lake, period, None, today).filter(
+    """Errors nobody has looked at; those of validation have a gate of their own."""
+    held = _open_errors(lake, period, today, ~VALIDATED).filter(
         ~pl.col("code").is_in(list(policy.accepts)),
         pl.col("amount").is_null() | (pl.col("amount").abs() >= policy.material),
     )
@@ -157,13 +158,14 @@ def open_findings(lake: Records, period: str, today: date, policy: ClosePolicy) 
         )
 
 
-def _open_errors(lake: Records, period: str, origin: FindingOrigin | None, today: date) -> pl.DataFrame:
+def _open_errors(lake: Records, period: str, today: date, which: pl.Expr) -> pl.DataFrame:
     held = life(lake, today).filter(
+        which,
         pl.col("period").is_in([period, EVERY_PERIOD]),
         pl.col("severity") == str(Severity.ERROR),
         pl.col("state") == str(FindingState.OPEN),
     )
-    return (held if origin is None else held.filter(pl.col("origin") == str(origin))).sort("code", "finding_id")
+    return held.sort("code", "finding_id")
 
 
 def _stale_readings(month: Month) -> bool:
