@@ -36,11 +36,12 @@ def ls(
     log_level: LogLevel = None,
 ) -> int:
     """List findings, worst first; exit 1 where a listed one is open and at least a warning."""
+    from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.reconcile.codes import checked_code
 
     lake = home_of(ctx, config, log_level).lake()
     if code is not None:
-        checked_code(lake, code)
+        checked_code(lake, code, BASELINE_CODES)
     scale = list(Severity)
     held = [
         row

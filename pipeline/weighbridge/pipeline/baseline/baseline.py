@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 
 import polars as pl
 
@@ -19,10 +20,11 @@ from weighbridge.pipeline.baseline.window import Window
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import empty, polars_schema
-from weighbridge.schemas.enumerations import FindingOrigin
+from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
 TABLE = "baseline"
+_SCALE = tuple(Severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class BaselineResult:
         reported: of them, those that were found and are large enough.
         test_days, test_alarms: of the self-test over all cells: days tested, and days that would have been an alarm.
         findings: of the months of these days.
-        raised: of them, those that are new or other than before.
+        raised: of them, those that are new or other than before, worst first.
     """
 
     days: tuple[date, ...]
@@ -110,9 +112,13 @@ def _of_months(lake: Lake, months: Sequence[str]) -> pl.DataFrame:
 
 
 def _changed(lake: Lake, found: Sequence[Finding]) -> list[Finding]:
+    """Those that are new or other than before, worst first."""
     names = ["finding_id", "severity", "expected", "observed", "amount", "last_day"]
     before = set(lake.scan("finding", columns=names).collect().iter_rows())
-    return [each for each in found if tuple(each.row()[name] for name in names) not in before]
+    changed = [each for each in found if tuple(each.row()[name] for name in names) not in before]
+    return sorted(
+        changed, key=lambda each: (-_SCALE.index(each.severity), -(each.amount or Decimal(0)), each.finding_id)
+    )
 
 
 def _result(

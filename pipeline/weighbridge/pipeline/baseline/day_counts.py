@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weighbridge.pipeline.baseline.history import Ints, Mask
-from weighbridge.pipeline.baseline.spans import FEWEST_TOGETHER, Floats, running
+from weighbridge.pipeline.baseline.spans import Floats, running, whole_score
 
 _WEEKS, _FEWEST_WEEKS = 4, 2
 _WEEK = 7
@@ -57,7 +57,7 @@ def count_scores(counts: Ints, known: Mask) -> CountScores:
     scatter = _scatter(residual, counting, usable)
     variance = counting + scatter
     alone = residual / np.sqrt(variance)
-    score = np.where(alone > 0, np.fmax(alone, _together(residual, variance, usable)), alone)
+    score = np.where(usable, whole_score(alone, _together(residual, variance, usable), running(usable)), np.nan)
     past = score[:, :-1]
     settled = usable[:, -1]
     return CountScores(
@@ -98,7 +98,7 @@ def _scatter(residual: Floats, counting: Floats, usable: Mask) -> Floats:
 
 
 def _together(residual: Floats, variance: Floats, usable: Mask) -> Floats:
-    """The mean residual of the last five days in its own standard deviations; NaN where fewer than three are known."""
+    """The mean residual of the last five days in its own standard deviations."""
     sums, variances = running(np.where(usable, residual, 0.0)), running(np.where(usable, variance, 0.0))
-    enough = usable & (running(usable) >= FEWEST_TOGETHER)
-    return np.where(enough, sums / np.sqrt(np.where(variances > 0, variances, 1.0)), np.nan)
+    score: Floats = sums / np.sqrt(np.where(variances > 0, variances, 1.0))
+    return score

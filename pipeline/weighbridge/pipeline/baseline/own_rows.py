@@ -21,7 +21,7 @@ import numpy as np
 from weighbridge.pipeline.baseline.history import Ints, Mask
 from weighbridge.pipeline.baseline.limits import Ordered, above, ordered, rank_of
 from weighbridge.pipeline.baseline.season import Centred
-from weighbridge.pipeline.baseline.spans import TOGETHER, Floats
+from weighbridge.pipeline.baseline.spans import TOGETHER, Floats, still_high
 from weighbridge.pipeline.baseline.tails import beta_binomial_tail, binomial_tail, hypergeometric_tail
 
 RATES = (Fraction(5, 100), Fraction(25, 100), Fraction(50, 100))
@@ -117,8 +117,7 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
         today_above = above(rows.series[new], rows.score[new], limit, cells)
         p_values = np.minimum(p_values, day.answer(rate, today_above))
         together = above(rows.series[recent], rows.score[recent], days.reference.upper(rate), cells)
-        # Five days that are high because one of them was are no news of today.
-        high = today_above * rate.denominator > count * rate.numerator
+        high = still_high(float(rate), today_above / np.maximum(count, 1), together / np.maximum(days.rows, 1))
         p_values = np.minimum(p_values, np.where(high, days.answer(rate, together), 1.0))
         asked += day.usable.astype(np.int64) + days.usable
         marked = _grid(rows, past & (rows.score > limit[rows.series]), today, quiet.shape) * quiet

@@ -21,14 +21,16 @@ from fractions import Fraction
 import numpy as np
 
 from weighbridge.pipeline.baseline.history import SCALE, Ints, Mask
-from weighbridge.pipeline.baseline.limits import rank_of
-from weighbridge.pipeline.baseline.spans import FEWEST_TOGETHER, Floats, preceding, running
+from weighbridge.pipeline.baseline.limits import Ordered, rank_of
+from weighbridge.pipeline.baseline.spans import Floats, preceding, running, whole_score
 
 # A cell needs so many rows and days to say anything about the variances of its task, a task so many cells.
 _ROWS, _CELLS, _DAYS = 20, 5, 5
 # From so many days on, the days of a cell scatter as its own days do, not as those of its task.
 _OWN_DAYS = 10
 _PARENT_ROWS = 30
+# Rows of cells with few rows, below which rows of others stand in; and the rows those need to know their own mean.
+_ENOUGH_ROWS, _OWN_ROWS = 1000, 99
 # Days of the reference that a past day needs before it to be scored.
 _LEAST_PAST = 14
 
@@ -152,8 +154,7 @@ def day_scores(rows: Ints, total: Ints, past: Past, found: Variances, cells: Mas
     # What is unsure about the centre is the same on all of the five days.
     wide = running(own) + running(np.sqrt(unsure)) ** 2
     together = running(residual) / np.sqrt(np.where(wide > 0, wide, 1.0))
-    long = (running(usable) >= FEWEST_TOGETHER) & (alone > 0)
-    return np.where(usable, np.where(long, np.maximum(alone, together), alone), np.nan)
+    return np.where(usable, whole_score(alone, together, running(usable)), np.nan)
 
 
 def rank_p_values(today: Floats, past: Floats) -> Floats:
@@ -176,11 +177,16 @@ class PooledLimits:
     limit: Floats
 
 
-def pooled_limits(cell: Ints, y: Ints, past: Past, found: Variances, rates: tuple[Fraction, Fraction]) -> PooledLimits:
+def pooled_limits(
+    cell: Ints, y: Ints, reference: Ordered, past: Past, found: Variances, rates: tuple[Fraction, Fraction]
+) -> PooledLimits:
     """Order statistics of the scores of all rows of such cells, each beside its cell without it.
+
+    Where they are too few, as where only new cells have no rows of their own, rows of all cells stand in.
 
     Args:
         cell, y: the rows of the reference that belong to cells with few rows.
+        reference: scores of all rows of the reference.
         past: of the judged day: one item per cell.
         found: the variances.
         rates: of the band, and of single requests.
@@ -189,9 +195,11 @@ def pooled_limits(cell: Ints, y: Ints, past: Past, found: Variances, rates: tupl
     without = _mean(past.rows[cell] * past.mean[cell] - y / SCALE, left)
     of_rows = Variances(found.rows[cell], found.days[cell], found.cells[cell])
     beside = shrunk(Past(left, past.days[cell], without, past.parent[cell], past.scatter[cell]), of_rows)
-    scores = (y / SCALE - beside.centre) / np.sqrt(of_rows.rows + beside.days + beside.unsure)
-    scores = np.sort(scores[np.isfinite(scores)])
     expected = shrunk(past, found)
+    scores = (y / SCALE - beside.centre) / np.sqrt(of_rows.rows + beside.days + beside.unsure)
+    if len(scores) < _ENOUGH_ROWS:
+        scores = np.concatenate([scores, _own_scores(reference, found.rows + expected.days)])
+    scores = np.sort(scores[np.isfinite(scores)])
     wide = np.sqrt(found.rows + expected.days + expected.unsure)
 
     def at(rate: Fraction, *, low: bool = False) -> Floats:
@@ -203,6 +211,19 @@ def pooled_limits(cell: Ints, y: Ints, past: Past, found: Variances, rates: tupl
 
     band, single = rates
     return PooledLimits(at(band), at(band, low=True), at(single))
+
+
+def _own_scores(reference: Ordered, variance: Floats) -> Floats:
+    """Rows beside their own cell, of cells that have enough of them."""
+    enough = reference.sizes >= _OWN_ROWS
+    sums = np.zeros(len(reference.sizes))
+    filled = np.flatnonzero(reference.sizes)
+    sums[filled] = np.add.reduceat(reference.values, reference.starts[filled])
+    mean = sums / np.maximum(reference.sizes, 1)
+    cell = np.repeat(np.arange(len(reference.sizes)), reference.sizes)
+    kept = enough[cell]
+    scores: Floats = (reference.values[kept] - mean[cell[kept]]) / SCALE / np.sqrt(variance[cell[kept]])
+    return scores
 
 
 def _mean(total: Floats, rows: Floats) -> Floats:

@@ -45,7 +45,7 @@ class TokenRows:
         self.scores[self.active] = day_scores(self.n, y, past, found, self.active)
         now = past.of(slice(None), -1)
         self.expects = shrunk(now, found)
-        self.pooled = pooled_limits(cells.few_cell, cells.few_y, now, found, (BAND, policy.request_rate))
+        self.pooled = pooled_limits(cells.few_cell, cells.few_y, own.reference, now, found, (BAND, policy.request_rate))
         self.mean = now.mean
 
     def frame(self, day: date, by_days: Floats, hits: Mask) -> pl.DataFrame:

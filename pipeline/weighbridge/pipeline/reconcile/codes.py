@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names
 from weighbridge.pipeline.lake.lake import Lake
@@ -18,13 +19,18 @@ def finding_codes() -> frozenset[str]:
     return frozenset({cause.code for cause in all_causes()} | gaps | flags | set(record_findings.CODES))
 
 
-def checked_code(lake: Lake, code: str) -> str:
+def checked_code(lake: Lake, code: str, others: Collection[str] = ()) -> str:
     """`code` itself.
+
+    Args:
+        lake: its findings may have codes of a later version, or of a rule of the user's own.
+        code: the code.
+        others: codes of findings that other rooms make.
 
     Raises:
         ConfigError: no finding can have it, and none of the lake has; names the nearest one and all others.
     """
-    known = finding_codes()
+    known = finding_codes() | set(others)
     if code not in known:
         known |= set(lake.scan("finding", columns=["code"]).unique().collect()["code"])
     if code in known:

@@ -1,0 +1,126 @@
+"""New findings of baselines, posted as JSON to an address of the user's.
+
+What is posted are codes, figures, pseudonyms of tenants and names of tasks and models; no name of a person or tenant
+in clear, no id of an attempt, no text. The address may hold a secret, so it is in no message and in no log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage
+from typing import IO
+
+from weighbridge.pipeline.baseline.policy import AlertPolicy
+from weighbridge.schemas.enumerations import Severity
+from weighbridge.schemas.finding import Finding
+
+_log = logging.getLogger("weighbridge.baseline")
+_SCALE = tuple(Severity)
+# Of one post; more findings than this are counted and not listed.
+MOST = 100
+_OK, _REDIRECT, _SERVER = 200, 300, 500
+_TRY_AGAIN = (408, 425, 429)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of a post.
+
+    Attributes:
+        findings: how many were posted, or should have been.
+        delivered: whether the receiver took them; null where there was nothing to post or nowhere to post to.
+        attempts: how often it was tried.
+        outcome: in a word or two, without the address.
+    """
+
+    findings: int
+    delivered: bool | None
+    attempts: int
+    outcome: str
+
+
+def post(findings: Sequence[Finding], policy: AlertPolicy, *, sleep: Callable[[float], None] = time.sleep) -> Delivery:
+    """Post findings of at least the policy's severity. A failure is told and logged; it never raises.
+
+    Args:
+        findings: the new ones.
+        policy: where to, how long and how often.
+        sleep: how to wait between two tries: 1 s, then twice as long each time.
+    """
+    news = [finding for finding in findings if _SCALE.index(finding.severity) >= _SCALE.index(policy.severity)]
+    if not policy.webhook or not news:
+        return Delivery(len(news), None, 0, "nowhere to post to" if news else "nothing to post")
+    request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
+        policy.webhook,
+        data=json.dumps(payload(news), ensure_ascii=False, allow_nan=False).encode(),
+        headers={"Content-Type": "application/json; charset=utf-8", "User-Agent": "weighbridge"},
+        method="POST",
+    )
+    outcome = ""
+    for attempt in range(1, policy.attempts + 1):
+        outcome, again = _tried(request, policy.timeout_s)
+        if not outcome:
+            return Delivery(len(news), delivered=True, attempts=attempt, outcome="delivered")
+        if not again or attempt == policy.attempts:
+            break
+        sleep(float(2 ** (attempt - 1)))
+    _log.warning("the webhook did not take %d findings after %d attempts: %s", len(news), attempt, outcome)
+    return Delivery(len(news), delivered=False, attempts=attempt, outcome=outcome)
+
+
+def payload(findings: Sequence[Finding]) -> dict[str, object]:
+    """What is posted. The same finding has the same id whenever it is posted."""
+    return {
+        "source": "weighbridge",
+        "kind": "baseline_findings",
+        "findings": [_told(finding) for finding in findings[:MOST]],
+        "left_out": max(len(findings) - MOST, 0),
+    }
+
+
+def _told(finding: Finding) -> Mapping[str, object]:
+    return {
+        "finding_id": finding.finding_id,
+        "code": finding.code,
+        "cause": finding.cause,
+        "severity": str(finding.severity),
+        "period": finding.period,
+        "first_day": None if finding.first_day is None else finding.first_day.isoformat(),
+        "last_day": None if finding.last_day is None else finding.last_day.isoformat(),
+        "subject": dict(finding.subject),
+        "expected": finding.expected,
+        "observed": finding.observed,
+        "unit": finding.unit,
+        "amount": None if finding.amount is None else format(finding.amount.normalize(), "f"),
+        "currency": finding.currency,
+        "cure": finding.cure,
+    }
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A receiver that sends the post elsewhere has not taken it: its new address is not one the user has named."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        """Follow nothing."""
+
+
+def _tried(request: urllib.request.Request, timeout: float) -> tuple[str, bool]:
+    """What went wrong, empty where nothing did, and whether trying again can help."""
+    opener = urllib.request.build_opener(_NoRedirect)
+    try:
+        with opener.open(request, timeout=timeout) as answer:
+            status = int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"status {error.code}", error.code >= _SERVER or error.code in _TRY_AGAIN
+    except (OSError, HTTPException) as error:  # a refused connection, a name that does not resolve, a timeout
+        return type(error.reason if isinstance(error, urllib.error.URLError) else error).__name__, True
+    return ("", False) if _OK <= status < _REDIRECT else (f"status {status}", False)
