@@ -45,6 +45,19 @@ def test_the_report_of_a_closed_month_never_changes(closed: Office, tmp_path: Pa
     assert frozen.xlsx.read_bytes() == before.xlsx.read_bytes()
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Pacific/Auckland"])
+def test_it_does_not_change_in_other_zones_either(closed: Office, zone: str) -> None:
+    # March has the days on which Berlin and New York turn their clocks; Auckland is most of a day ahead.
+    def shown(lake: Any) -> list[Any]:
+        view = View(lake, period_of(month="2026-03", first=None, last=None, zone=zone, held=[]))
+        return [view.get(sheet).rows for sheet in (totals, daily, token_classes, statuses)]
+
+    before = shown(closed.lake)
+    changed_later(closed)
+    assert shown(closed.lake) != before
+    assert shown(closed_records(closed.lake, closed.packs, ["2026-02", "2026-03", "2026-04"])) == before
+
+
 def test_an_open_month_is_read_from_the_lake(closed: Office, tmp_path: Path) -> None:
     changed_later(closed)
     records = closed_records(closed.lake, closed.packs, ["2026-04"])

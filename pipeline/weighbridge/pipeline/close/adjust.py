@@ -24,7 +24,7 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.close.changes import LATE, NAMES, PRICES, REPORTS, Changes
-from weighbridge.pipeline.close.closed import closes
+from weighbridge.pipeline.close.closed import beside, closes
 from weighbridge.pipeline.close.exact import EXACT
 from weighbridge.pipeline.close.pack import Pack, is_pack
 from weighbridge.pipeline.close.plain import text_of
@@ -86,7 +86,7 @@ def adjust(lake: Lake, *, packs: Path, months: Collection[str] | None = None, pe
         closed = closes(lake)
         if not closed:
             return Adjusted(None, (), 0, ())
-        into = checked(period) if period else _after(max(closed))
+        into = checked(period) if period else beside(max(closed))[1]
         if into in closed:
             raise ConfigError(f"{into} is closed itself; book in a later month, or leave the month out")
         looked_at = [month for month in closed if months is None or month in months]
@@ -105,11 +105,6 @@ def adjust(lake: Lake, *, packs: Path, months: Collection[str] | None = None, pe
         write_findings(lake, told, origin=FindingOrigin.CLOSE, periods=[into])
         write_findings(lake, lost, origin=FindingOrigin.CLOSE, periods=looked_at, where=pl.col("code") == LOST)
         return Adjusted(into, tuple(looked_at), booked, (*lost, *told))
-
-
-def _after(month: str) -> str:
-    year, number = int(month[:4]), int(month[5:])
-    return f"{year + 1:04d}-01" if number == 12 else f"{year:04d}-{number + 1:02d}"
 
 
 def totals(changes: Changes) -> dict[Key, dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from weighbridge.schemas.tables import TABLES
 
 # Of these every row may be wanted, whatever month it is about: names of files, and prices.
 _SHARED = ("price", "segment")
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,16 @@ def closed_figures(lake: Records, packs: Path, period: str) -> ClosedMonth | Non
 
 def compared_with(lake: Records, packs: Path, period: str) -> dict[str, ClosedMonth | None]:
     """What a month is compared with: `previous_month` and `previous_year`, each null where that is not closed."""
-    year, month = int(period[:4]), int(period[5:])
-    before = f"{year - 1:04d}-12" if month == 1 else f"{year:04d}-{month - 1:02d}"
     return {
-        "previous_month": closed_figures(lake, packs, before),
-        "previous_year": closed_figures(lake, packs, f"{year - 1:04d}-{month:02d}"),
+        "previous_month": closed_figures(lake, packs, beside(period)[0]),
+        "previous_year": closed_figures(lake, packs, f"{int(period[:4]) - 1:04d}{period[4:]}"),
     }
+
+
+def beside(month: str) -> tuple[str, str]:
+    """The months before and after a month."""
+    first, last = ends(month)
+    return tuple(f"{day:%Y-%m}" for day in (first - _DAY, last + _DAY))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,10 @@ def closed_records(lake: Records, packs: Path, months: Collection[str]) -> Close
             not what was closed.
     """
     found = {}
+    near = {each for month in months for each in (*beside(month), month)}
     for month, row in closes(lake).items():
+        if month not in near:
+            continue
         pack = Pack(packs / month)
         if not is_pack(pack.folder):
             if month in months:
