@@ -106,4 +106,8 @@ def test_a_column_that_is_newer_than_a_file_is_null_in_its_rows(tmp_path: Path) 
     pl.read_parquet(part.address, hive_partitioning=False).drop("tokens").write_parquet(part.address)
     ((_, rows),) = files("gap", [part])
     assert rows.select("day", "source", "tokens").collect().rows() == [(FIRST, "a", None)]
-    assert next(iter(texts(lake, "gap", ["reason"], [part])))[1]["reason"].to_pylist() == ["quota"]
+    pl.read_parquet(part.address, hive_partitioning=False).drop("segment").write_parquet(part.address)
+    ((_, columns),) = texts(lake, "gap", ["reason", "segment"], [part])
+    assert {name: values.to_pylist() for name, values in columns.items()} == {"reason": ["quota"], "segment": [None]}
+    ((_, columns),) = texts(lake, "gap", ["segment"], [part])
+    assert columns["segment"].to_pylist() == [None]

@@ -92,7 +92,7 @@ def texts(
     Args:
         lake: the lake.
         table: the table.
-        columns: columns of strings. One that a file is too old to have is left out there.
+        columns: columns of strings. One that a file is too old to have is null there.
         parts: files of `Lake.parts`; the lake's lock keeps them from being taken away meanwhile.
 
     Raises:
@@ -102,9 +102,16 @@ def texts(
         with told(f"reading {table}", lake.root):
             store, path = lake.place.store_of(part.address)
             with store.open_input_file(path) as source:
-                file = pq.ParquetFile(source, read_dictionary=list(columns))
-                stored = set(file.schema_arrow.names)
-                held = [name for name in columns if name in stored]
-                for group in range(file.num_row_groups):
-                    for stretch in file.read_row_group(group, columns=held, use_threads=False).to_batches():
-                        yield part.day, dict(zip(held, stretch.columns, strict=True))
+                footer = pq.read_metadata(source)
+                held = [name for name in columns if name in footer.schema.names]
+                file = pq.ParquetFile(source, metadata=footer, read_dictionary=held)
+                for group in range(footer.num_row_groups):
+                    rows = file.read_row_group(group, columns=held, use_threads=False) if held else None
+                    for stretch in rows.to_batches() if rows is not None else [None]:
+                        found = {} if stretch is None else dict(zip(held, stretch.columns, strict=True))
+                        length = footer.row_group(group).num_rows if stretch is None else stretch.num_rows
+                        yield part.day, {name: found.get(name, _unknown(length)) for name in columns}
+
+
+def _unknown(rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int32()), pa.array([], pa.string()))

@@ -61,13 +61,14 @@ class Law:
         whole, parts = _sum(self.whole), _sum(self.parts)
         if self.signed:
             return parts != whole
-        over = (parts if len(self.parts) == 1 else pl.sum_horizontal(self.parts)) > whole
+        known = parts if len(self.parts) == 1 else pl.sum_horizontal(self.parts)
+        over = (known > whole) & (known > 0)
         return (parts != whole).fill_null(over) if self.exact else over
 
     def sieve(self) -> pl.Expr | None:
         """Of all rows at once: every known whole has all its parts, and is their sum."""
         if not self.exact and len(self.parts) == 1:
-            return ~(_sum(self.parts) > _sum(self.whole)).any()
+            return ~((_sum(self.parts) > _sum(self.whole)) & (_sum(self.parts) > 0)).any()
         if not self.exact:
             return None
         if self.signed:

@@ -39,10 +39,10 @@ def repeated(lake: Lake, table: str, days: Collection[date | None], parts: Seque
         parts: all files of the table.
 
     Returns:
-        Where they stand: those of `PLACES` the table has, and `period_start`.
+        Where they stand: those of `PLACES` the table has, and `period_start`; its first key column where it has none.
     """
     about = TABLES[table]
-    kept = [name for name in (*PLACES, "period_start") if name in about.names]
+    kept = [name for name in (*PLACES, "period_start") if name in about.names] or [about.key[0]]
     wanted = list(dict.fromkeys([*about.key, *kept]))
     with told(f"validating {table}", lake.root):
         found = [_repeated(rows.select(wanted), list(about.key), kept, days) for rows in _suspects(table, days, parts)]

@@ -15,7 +15,7 @@ from weighbridge.pipeline.lake.words import files
 from weighbridge.pipeline.validate.counts import Counted
 from weighbridge.pipeline.validate.rule import Rule, placed
 from weighbridge.schemas.enumerations import QuarantineState
-from weighbridge.schemas.tables import TABLES
+from weighbridge.schemas.tables import HEX64, TABLES
 
 # Rows of one rule on one day whose places are kept. All of them are counted.
 MOST = 100
@@ -101,7 +101,7 @@ def offences(
                 yield sorted_out(rule, day, broken[rule.name], held.lazy().filter(rule.name), released)
         for rule in rules:
             if rule not in few:
-                of_rule = rows.filter(tests[rule.name]).select(_columns(table))
+                of_rule = places_of(table, rows.filter(tests[rule.name]))
                 yield sorted_out(rule, day, broken[rule.name], of_rule, released)
 
 
@@ -124,13 +124,17 @@ def sorted_out(rule: Rule, day: date | None, rows: int, broken: pl.LazyFrame, re
 
 def places_of(table: str, rows: pl.LazyFrame) -> pl.LazyFrame:
     """The places of rows of a table; null where it has no such column."""
-    return rows.select(_columns(table))
+    return rows.with_columns(_columns(table)).select(list(PLACES))
 
 
 def _columns(table: str) -> list[pl.Expr]:
+    """The columns of `PLACES`. A digest that is none, and a line before the first, are no place: they may be text."""
     names = TABLES[table].names
+    fits = {"segment": pl.col("segment").str.contains(f"^(?:{HEX64})$"), "segment_row": pl.col("segment_row") >= 0}
     return [
-        (pl.col(name) if name in names else _missing(table, name)).cast(kind).alias(name)
+        (pl.when(fits.get(name, pl.lit(value=True))).then(name) if name in names else _missing(table, name))
+        .cast(kind)
+        .alias(name)
         for name, kind in PLACES.items()
     ]
 

@@ -154,7 +154,8 @@ def _run(context: Any, sheet: Sheet) -> Iterator[Verdict]:
 
 def _verdict(sheet: Sheet, outcome: Any) -> Verdict:
     rule = outcome.expectation_config.meta["rule"]
-    if outcome.exception_info.get("raised_exception"):
+    # The form of what went wrong varies with where it did; that nothing did is said in one way.
+    if outcome.exception_info.get("raised_exception") is not False:
         raise RuntimeError(f"the rule {rule} of {sheet.name} could not be judged")
     places = outcome.result.get("unexpected_index_list") or []
     return Verdict(sheet.name, rule, bool(outcome.success), tuple(sorted(int(place[_ROW]) for place in places)))

@@ -1,0 +1,127 @@
+"""Great Expectations says of each rule whether it holds, from counts alone: quietly, offline, leaving no file."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from weighbridge.pipeline.validate.contract import contract
+from weighbridge.pipeline.validate.rule import Gravity
+from weighbridge.pipeline.validate.suite import NoneBreaks, NotBelow, Sheet, Verdict, judge, load, suite
+
+NONE = NoneBreaks("minimum.queue_us", Gravity.CRITICAL, "is at least 0")
+OTHER = NoneBreaks("identity.drafted", Gravity.WARNING, "drafted = accepted + rejected")
+LOW = NotBelow("volume_low", Gravity.WARNING, "is not far below", "rows", "low")
+
+
+def test_a_rule_holds_where_no_day_has_a_row_that_breaks_it() -> None:
+    sheet = Sheet("attempt", {"minimum.queue_us": [0, 0, 0], "identity.drafted": [0, 2, 1]}, [NONE, OTHER])
+    assert judge([sheet]) == [
+        Verdict("attempt", "minimum.queue_us", holds=True),
+        Verdict("attempt", "identity.drafted", holds=False),
+    ]
+
+
+def test_rows_below_their_limit_are_named_by_their_place_and_unknown_limits_are_passed_over() -> None:
+    sheet = Sheet("attempt arrivals", {"rows": [5, 2, 0, 9], "low": [5, 3, None, 10]}, [LOW])
+    assert judge([sheet]) == [Verdict("attempt arrivals", "volume_low", holds=False, rows=(1, 3))]
+    sheet = Sheet("attempt arrivals", {"rows": [5, 0], "low": [5, None]}, [LOW])
+    assert judge([sheet]) == [Verdict("attempt arrivals", "volume_low", holds=True)]
+
+
+def test_sheets_without_rows_or_expectations_are_not_judged() -> None:
+    assert judge([Sheet("a", {"minimum.queue_us": []}, [NONE]), Sheet("b", {"x": [1]}, [])]) == []
+
+
+def test_the_contract_of_a_table_is_a_suite_with_its_gravities() -> None:
+    rules = contract("attempt")
+    made = suite(Sheet("attempt", {}, [NoneBreaks(rule.name, rule.gravity, rule.says) for rule in rules]))
+    told = {each.meta["rule"]: (each.expectation_type, str(each.severity.value)) for each in made.expectations}
+    assert set(told) == {rule.name for rule in rules}
+    assert told["pattern.tenant"] == ("expect_column_sum_to_be_between", "critical")
+    assert told["identity.drafted"][1] == "warning"
+    assert told["note.tenant"][1] == "info"
+
+
+@pytest.mark.parametrize("columns", [{"another": [0]}, {"minimum.queue_us": ["0"]}])
+def test_an_expectation_that_cannot_be_judged_is_a_fault_of_the_program_and_not_a_rule_that_holds(
+    columns: dict[str, list[object]],
+) -> None:
+    with pytest.raises(RuntimeError, match=r"the rule minimum.queue_us of attempt could not be judged"):
+        judge([Sheet("attempt", columns, [NONE])])
+
+
+def test_the_process_is_left_as_it_was() -> None:
+    level = logging.getLogger("great_expectations").level
+    load()
+    assert gc.isenabled()
+    assert logging.getLogger("great_expectations").level == level
+    gc.disable()
+    try:
+        judge([Sheet("attempt", {"minimum.queue_us": [0]}, [NONE])])
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+ALONE = """
+import json, os, socket, sys
+from datetime import date
+from pathlib import Path
+
+def refused(*arguments, **named):
+    raise OSError("no network")
+
+asked = []
+def noted(self, address):
+    asked.append(str(address))
+    refused()
+
+socket.socket.connect = noted
+socket.socket.connect_ex = noted
+socket.getaddrinfo = lambda *a, **k: asked.append(str(a[0])) or refused()
+socket.gethostbyname = lambda host: asked.append(host) or refused()
+
+from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.validate.validate import validate
+
+lake = Lake.open(sys.argv[1])
+found = validate(lake, today=date(2026, 1, 6), page=Path(sys.argv[2]))
+print(json.dumps({"asked": asked, "gate": found.gate, "analytics": os.environ["GX_ANALYTICS_ENABLED"]}))
+"""
+
+
+def test_nothing_is_asked_of_any_network_and_no_file_is_left_but_ours(tmp_path: Path) -> None:
+    """In a process of its own: a home, a working folder and a folder for temporary files that stay empty."""
+    from tests.pipeline.validate.conftest import account, clean, frame  # noqa: PLC0415 - one test builds a lake
+
+    from weighbridge.pipeline.lake import Lake  # noqa: PLC0415
+
+    lake = Lake.create(tmp_path / "lake")
+    lake.append("attempt", frame("attempt", [clean("attempt", 1, task="two words"), clean("attempt", 2)]))
+    lake.append("segment", frame("segment", [account(rows=2)]))
+    folders = {name: tmp_path / name for name in ("home", "cwd", "tmp")}
+    for folder in folders.values():
+        folder.mkdir()
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("GX_", "XDG_"))}
+    env |= {"HOME": str(folders["home"]), "TMPDIR": str(folders["tmp"]), "GX_ANALYTICS_ENABLED": "true"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(ALONE), lake.root, str(tmp_path / "page.html")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folders["cwd"],
+        env=env,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"asked": [], "gate": False, "analytics": "false"}
+    assert {name: list(folder.rglob("*")) for name, folder in folders.items()} == {"home": [], "cwd": [], "tmp": []}
+    assert (tmp_path / "page.html").is_file()
