@@ -685,7 +685,7 @@ BASELINE = Table(
         real("dispersion", "how far those days scatter: 1 where rows of a day have nothing in common"),
         strings("evidence", "attempt ids behind a reported row, lowest first, at most 20", personal=True),
     ),
-    key=("tenant", "task", "model", "model_revision", "tokenizer", "strategy_id", "measure", "token_class"),
+    key=("tenant", "task", "model", "model_revision", "tokenizer", "strategy_id", "measure", "token_class", "day"),
 )
 
 ADJUSTMENT = Table(
