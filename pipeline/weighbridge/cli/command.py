@@ -11,7 +11,8 @@ SET_UP = "Set up"
 WEIGH = "Weigh"
 LOOK = "Look"
 CHECK = "Check"
-PANELS = (SET_UP, WEIGH, LOOK, CHECK)
+KEEP = "Keep and erase"
+PANELS = (SET_UP, WEIGH, LOOK, CHECK, KEEP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,3 +139,22 @@ def test_a_file_of_the_ledger_that_was_damaged_is_named(world: World) -> None:
     path.write_text("[")
     with pytest.raises(ConfigError, match=f"{placed.hold_id}.json is not what retention wrote there"):
         standing(world.ledger)
+
+
+def test_the_documentation_names_the_class_of_every_table() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "retention.md").read_text(encoding="utf-8")
+    classes, _, _ = page.partition("Days are UTC days")
+    lines = re.findall(r"^\| (?:`(\w+)`|kept for good) \| ?(\d*) \| (.+) \|$", classes, re.MULTILINE)
+    assert {name: int(days) for name, days, _ in lines if name} == {str(kept): policy().days[kept] for kept in Kept}
+    named = {table: name or None for name, _, tables in lines for table in re.findall(r"`(\w+)`", tables)}
+    assert named == {table: None if fact.kept is None else str(fact.kept) for table, fact in FACTS.items()}
+
+
+def test_the_documentation_says_what_an_erasure_does_to_every_table() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "retention.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w.+) \| (\*\*stay.+|deleted|stay.+) \| (.+) \|$", page, re.MULTILINE)
+    told = {table: said for tables, said, _ in rows for table in re.findall(r"`(\w+)`", tables)}
+    goes = {name for name, fact in FACTS.items() if fact.erasure is Erasure.GOES and fact.kept not in CONTENT}
+    stays = {name for name, fact in FACTS.items() if fact.erasure is Erasure.BILLING}
+    assert {table for table, said in told.items() if said == "deleted"} == goes
+    assert {table for table, said in told.items() if "under the pseudonym" in said} == stays

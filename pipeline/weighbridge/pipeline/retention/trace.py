@@ -55,6 +55,8 @@ def pages(places: Places, needles: Needles) -> list[Path]:
     found = []
     for folder in places.reports:
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path in places.reports:  # a folder of reports inside another one
+                continue
             files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
             if any(within_file(each, needles) for each in files):
                 found.append(path)

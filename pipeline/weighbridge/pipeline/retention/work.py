@@ -27,6 +27,8 @@ from weighbridge.pipeline.retention.ledger import PENDING
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.receipts import Receipt, complete, write
 from weighbridge.schemas.enumerations import ReceiptMethod
+from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.keys import KeyUnavailableError
 from weighbridge.schemas.receipt import scope_text
 from weighbridge.schemas.segment import sha256_file
@@ -48,7 +50,13 @@ class Work:
     """
 
     def __init__(self, places: Places, *, by: str, now: datetime) -> None:
-        """Begin; nothing is touched yet."""
+        """Begin; nothing is touched yet.
+
+        Raises:
+            ConfigError: `by` is no name.
+        """
+        if not NAME.fullmatch(by):
+            raise ConfigError("who asked is no name: letters, digits and ._:/@- are allowed (--by NAME), no blanks")
         self.places = places
         self.by = by
         self.now = now
