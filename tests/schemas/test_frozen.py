@@ -20,7 +20,7 @@ from weighbridge.schemas.version import SCHEMA_VERSION, check_version
 
 FILE = Path(__file__).with_name("frozen_v1.json")
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
-DIGEST = "96aab522677dcd00a167848df92e2258e128bb93a4e994c5becdbf9a0381dd14"
+DIGEST = "003b4e3fc09348404c9a9dd2792bd201e40ccbcd1b1c101f1a56b730d4ce7852"
 
 
 def facts(column: Column) -> str:

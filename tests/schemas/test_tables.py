@@ -215,3 +215,9 @@ def test_the_export_can_be_read_by_others() -> None:
     assert {"name": "cache_read_audio", "class": "cache_read", "modality": "audio", "direction": "input"} in told[
         "cells"
     ]
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES.values() if table.daily], ids=lambda table: table.name)
+def test_the_key_of_a_daily_table_holds_for_all_its_days(table: Table) -> None:
+    """It names one thing that happened once (an attempt, a request, an id, a line of a file), or the day itself."""
+    assert {"attempt_lo", "request_lo", "alias_lo", "segment", "day"} & set(table.key)

@@ -776,7 +776,7 @@ SHARED_HISTOGRAM = Table(
         count("high", "greatest value, inclusive; null with low"),
         Column("attempts", attempt_key()[0].type, "how many attempts", nullable=False, minimum=11),
     ),
-    key=("provider", "model", "task", "measure", "unit", "low"),
+    key=("provider", "model", "task", "measure", "unit", "low", "day"),
 )
 
 TABLES: dict[str, Table] = {
