@@ -47,7 +47,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     """The installation after a night that nothing happened to; only to be read."""
     home = copied(waiting, tmp_path_factory.mktemp("undisturbed") / "home")
-    night(home, [home.spool], INTAKE)
+    night(home, [home.spool], INTAKE, today=TODAY)
     return home
 
 

@@ -26,7 +26,7 @@ from weighbridge.pipeline.run.home import open_home
 from weighbridge.pipeline.run.night import Intake, night
 home = open_home(Path(sys.argv[1]), env={})
 print("ready", flush=True)
-night(home, [home.spool], Intake(day=date(2026, 1, 5)))
+night(home, [home.spool], Intake(day=date(2026, 1, 5)), today=date(2026, 1, 12))
 """
 
 

@@ -28,6 +28,10 @@ from weighbridge.pipeline.report.report import ReportFiles, write_report
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.shared.shared import SharedResult, derive
 from weighbridge.pipeline.simulate.simulate import WRITERS
+from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE, validate
+from weighbridge.pipeline.validate.validation import Validation
+
+QUALITY_PAGE = "data-quality.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,17 @@ def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
     lake = home.lake()
     grace = home.settings.ids_grace_days
     return {month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace) for month in months}
+
+
+def check(home: Home, days: Collection[date], today: date) -> Validation:
+    """Hold what files brought in on these days to the contract of its tables; the page goes among the reports.
+
+    Args:
+        home: the installation.
+        days: UTC days; one without rows is looked at too.
+        today: the UTC day it is.
+    """
+    return validate(home.lake(), today=today, days=days, tables=BEFORE_RECONCILE, page=home.reports / QUALITY_PAGE)
 
 
 def judge(home: Home, days: Collection[date]) -> BaselineResult:

@@ -26,6 +26,7 @@ from weighbridge.pipeline.report.report import page_of
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import (
     all_months,
+    check,
     is_simulated,
     judge,
     priced_in,
@@ -38,6 +39,7 @@ from weighbridge.pipeline.run.rooms import (
 from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day, stamps_of
 from weighbridge.pipeline.shared.shared import SharedResult
 from weighbridge.pipeline.shared.shared import due as days_to_share
+from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE
 from weighbridge.schemas import canonical
 from weighbridge.schemas.tables import TABLES
 
@@ -46,6 +48,7 @@ _AROUND = timedelta(days=2)
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
 # Under this name stands which pages retention took away.
 FORGOTTEN = "pages forgotten"
+_CONTRACT = tuple(name for name in BEFORE_RECONCILE if TABLES[name].daily and name != "quarantine")
 _JUDGED = ("attempt", "reading", "priced_amount")
 _CLOSED = ("attempt", "usage_report", "reading", "priced_amount")
 _REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap")
@@ -58,6 +61,24 @@ def read_marks(home: Home, _today: date) -> dict[str, str]:
 
 def _read(home: Home, units: Sequence[str], _today: date) -> Work:
     return Work({"readings": read_anew(home, days_in(units))})
+
+
+def validate_marks(home: Home, today: date) -> dict[str, str]:
+    """Days with rows, and the day before today: whether a source has fallen silent is asked of days without rows."""
+    days = marks_by_day(home.lake(), _CONTRACT)
+    return {day.isoformat(): mark for day, mark in ({today - timedelta(days=1): ""} | days).items()}
+
+
+def _validate(home: Home, units: Sequence[str], today: date) -> Work:
+    done = check(home, days_in(units), today)
+    counts = {
+        "days": len(done.days),
+        "rows": sum(done.rows.values()),
+        "rules": done.rules,
+        "broken": len(done.violations),
+        "quarantined": done.quarantined,
+    }
+    return Work(counts, {} if done.page is None else {"page": done.page}, refused=not done.gate)
 
 
 def price_marks(home: Home, _today: date) -> dict[str, str]:
@@ -234,6 +255,8 @@ def days_in(units: Sequence[str]) -> list[date]:
 
 
 READ = Step("read", read_marks, _read)
+# One page shows all the days that were looked at.
+VALIDATE = Step("validate", validate_marks, _validate, together=True)
 PRICE = Step("price", price_marks, _price)
 RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
 # Seasons are read once for all days, and a day is judged beside those before it.
@@ -243,7 +266,7 @@ SHARE = Step("share", share_marks, _share)
 SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
 REPORT = Step("report", report_marks, _report, _page)
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT)
+NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}
