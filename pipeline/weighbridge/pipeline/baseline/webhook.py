@@ -24,6 +24,7 @@ _log = logging.getLogger("weighbridge.baseline")
 _SCALE = tuple(Severity)
 # Of one post; more findings than this are counted and not listed.
 MOST = 100
+KIND = "baseline_findings"
 _OK, _REDIRECT, _SERVER = 200, 300, 500
 _TRY_AGAIN = (408, 425, 429)
 
@@ -45,12 +46,19 @@ class Delivery:
     outcome: str
 
 
-def post(findings: Sequence[Finding], policy: AlertPolicy, *, sleep: Callable[[float], None] = time.sleep) -> Delivery:
+def post(
+    findings: Sequence[Finding],
+    policy: AlertPolicy,
+    *,
+    kind: str = KIND,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Delivery:
     """Post findings of at least the policy's severity. A failure is told and logged; it never raises.
 
     Args:
         findings: the new ones.
         policy: where to, how long and how often.
+        kind: what they are, for the receiver.
         sleep: how to wait between two tries: 1 s, then twice as long each time.
     """
     news = [finding for finding in findings if _SCALE.index(finding.severity) >= _SCALE.index(policy.severity)]
@@ -58,7 +66,7 @@ def post(findings: Sequence[Finding], policy: AlertPolicy, *, sleep: Callable[[f
         return Delivery(len(news), None, 0, "nowhere to post to" if news else "nothing to post")
     request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
         policy.webhook,
-        data=json.dumps(payload(news), ensure_ascii=False, allow_nan=False).encode(),
+        data=json.dumps(payload(news, kind), ensure_ascii=False, allow_nan=False).encode(),
         headers={"Content-Type": "application/json; charset=utf-8", "User-Agent": "weighbridge"},
         method="POST",
     )
@@ -74,11 +82,11 @@ def post(findings: Sequence[Finding], policy: AlertPolicy, *, sleep: Callable[[f
     return Delivery(len(news), delivered=False, attempts=attempt, outcome=outcome)
 
 
-def payload(findings: Sequence[Finding]) -> dict[str, object]:
+def payload(findings: Sequence[Finding], kind: str = KIND) -> dict[str, object]:
     """What is posted. The same finding has the same id whenever it is posted."""
     return {
         "source": "weighbridge",
-        "kind": "baseline_findings",
+        "kind": kind,
         "findings": [_told(finding) for finding in findings[:MOST]],
         "left_out": max(len(findings) - MOST, 0),
     }

@@ -15,6 +15,8 @@ from datetime import date, timedelta
 
 import polars as pl
 
+from weighbridge.pipeline.baseline.alerts import alert
+from weighbridge.pipeline.baseline.policy import AlertPolicy
 from weighbridge.pipeline.close.adjust import adjust
 from weighbridge.pipeline.close.closed import closes
 from weighbridge.pipeline.lake.lake import Lake
@@ -41,6 +43,7 @@ from weighbridge.pipeline.shared.shared import SharedResult
 from weighbridge.pipeline.shared.shared import due as days_to_share
 from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE
 from weighbridge.schemas import canonical
+from weighbridge.schemas.finding import Finding
 from weighbridge.schemas.tables import TABLES
 
 # A report may be booked some days after its attempt, across the end of a month; a zone moves that end by a day.
@@ -48,6 +51,8 @@ _AROUND = timedelta(days=2)
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
 # Under this name stands which pages retention took away.
 FORGOTTEN = "pages forgotten"
+# And under this one, which findings of baselines were sent on.
+TOLD = "findings told"
 _CONTRACT = tuple(name for name in BEFORE_RECONCILE if TABLES[name].daily and name != "quarantine")
 _JUDGED = ("attempt", "reading", "priced_amount")
 _CLOSED = ("attempt", "usage_report", "reading", "priced_amount")
@@ -132,9 +137,20 @@ def baseline_marks(home: Home, _today: date) -> dict[str, str]:
 
 def _baseline(home: Home, units: Sequence[str], _today: date) -> Work:
     done = judge(home, days_in(units))
-    return Work(
-        {"days": len(done.days), "cells": done.cells, "reported": done.reported, "findings": len(done.findings)}
-    )
+    counts = {"days": len(done.days), "cells": done.cells, "reported": done.reported, "findings": len(done.findings)}
+    return Work(counts | {"sent": _tell(home, done.findings)})
+
+
+def _tell(home: Home, found: Sequence[Finding]) -> int:
+    """Send on what was not sent on as it is now. What a receiver did not take is sent again by the next night."""
+    stamps = stamps_of(home)
+    marks = {each.finding_id: hashed([each.severity, each.observed, each.amount, each.last_day]) for each in found}
+    fresh = stamps.due(TOLD, marks)
+    news = [each for each in found if each.finding_id in fresh]
+    sent = alert(home.lake(), news, AlertPolicy.of(home.settings.alerts)).delivery
+    if sent.delivered is not False:
+        stamps.put(TOLD, fresh)
+    return sent.findings if sent.delivered else 0
 
 
 def adjust_marks(home: Home, _today: date) -> dict[str, str]:
