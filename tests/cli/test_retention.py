@@ -23,7 +23,8 @@ from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.spool import main as spool
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.retention.search import Needles, search
-from weighbridge.pipeline.run.home import read_key
+from weighbridge.pipeline.run.home import open_home, read_key
+from weighbridge.pipeline.run.retain import retain
 from weighbridge.schemas.enumerations import AttemptStatus, RunStream
 from weighbridge.schemas.identity import AttemptKey, erased, pseudonym
 
@@ -260,3 +261,23 @@ def test_closed_totals_still_verify_after_an_erasure(weighbridge: Call, home: Pa
         assert after.json["root"] == before.json["root"]
     assert traces(home) == []
     assert f"attempt in close {month}" in weighbridge("retention", "receipts", "--config", home).out
+
+
+def test_rows_kept_for_a_shorter_time_than_closes_leave_their_packs_too(weighbridge: Call, home: Path) -> None:
+    month, whom = f"{TODAY:%Y-%m}", pseudonym(key_of(home), "tenant", NAME)
+    with (home / "weighbridge.toml").open("a") as file:
+        file.write(f"\n[retention.tenants.{whom}]\nbilling = 0\n")
+    keys = lake(home).scan("attempt").filter(pl.col("tenant") == whom).collect()
+    needles = Needles({}, {"an id": keys.select(hi="attempt_hi", lo="attempt_lo")})
+    assert weighbridge("close", month, "--force-early", "test", "--config", home).code == 0
+    places = [home / "closes", home / "lake" / "billing"]
+    assert search(places, needles)
+    later = datetime.now(UTC) + timedelta(days=1)
+    done = retain(open_home(home, env={}), today=later.date(), now=later, by="timer").applied
+    assert done.failed == ()
+    assert {found.rule for found in done.receipts} == {"retention.tenants.billing"}
+    assert search(places, needles) == [], "token ids have days of their own"
+    assert lake(home).scan("attempt").collect()["tenant"].unique().to_list() == [
+        pseudonym(key_of(home), "tenant", "other")
+    ]
+    assert weighbridge("verify", month, "--config", home).code == 0

@@ -13,13 +13,16 @@ from datetime import date, datetime
 
 import polars as pl
 
-from weighbridge.pipeline.retention.facts import FACTS, Fact
+from weighbridge.pipeline.retention.facts import FACTS, Fact, Kept
 from weighbridge.pipeline.retention.holds import standing
 from weighbridge.pipeline.retention.judge import HELD, RULE, Judge
 from weighbridge.pipeline.retention.plan import Due, RetentionPlan, plan
 from weighbridge.pipeline.retention.receipts import Receipt
 from weighbridge.pipeline.retention.repeat import repeat
+from weighbridge.pipeline.retention.subject import KEY, Reach
 from weighbridge.pipeline.retention.work import Work
+
+_MONTH = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ def apply(planned: RetentionPlan, *, by: str, now: datetime) -> Applied:
                 rows, first, last = due.rows, due.first, due.last
                 work.files(due.table, due.paths, rule=rule, scope=scope, rows=rows, first=first, last=last)
             elif due.rows:
+                if due.table == "attempt":
+                    _forget_closed(work, judge, due)
                 _rows(work, judge, due)
         return Applied(tuple(work.finish()), resumed, repeated, tuple(work.failed))
 
@@ -91,6 +96,36 @@ def _rows(work: Work, judge: Judge, due: Due) -> None:
         rule=due.rule.name,
         scope=due.rule.scope(judge.today),
         days=_days(judge, fact, due.rule.last_due(judge.today)),
+    )
+
+
+def _forget_closed(work: Work, judge: Judge, due: Due) -> None:
+    """A pack is a copy of billing rows: where those are kept for a shorter time than packs, they leave it too.
+
+    Before the attempts themselves go: a run that is cut off in between finds them again.
+    """
+    places, fact = work.places, FACTS[due.table]
+    assert fact.kept is not None
+    soon = (
+        due.rule.days + _MONTH >= judge.policy.rule(Kept.REPORTS).days
+    )  # then the whole pack is due in a month's time
+    if places.closes is None or places.forget_closed is None or not places.closes.is_dir() or due.last is None or soon:
+        return
+    if any(hold.covers("closes") for hold in judge.holds):
+        return
+    place = [rule for rule, _ in judge.rules(fact.kept)].index(due.rule)
+    rows = judge.judged(fact, places.lake.scan(fact.table, columns=Reach.read(fact.table)))
+    gone = rows.filter(pl.col(RULE) == place, ~pl.col(HELD)).select(KEY).unique().collect(engine="streaming")
+    places.forget_closed(
+        places.closes,
+        places.lake,
+        attempts=gone,
+        tenant=None,
+        counts=True,
+        through=f"{due.last:%Y-%m}",
+        rule=due.rule.name,
+        by=work.by,
+        now=work.now,
     )
 
 

@@ -47,12 +47,12 @@ def repeat(work: Work) -> tuple[str, ...]:
         return ()
     holds = standing(places.ledger)
     sealed = segments(places.spools, places.acks, places.lake)
-    checked = places.ledger.checked()
+    checked, marks = places.ledger.checked(), _marks(places.lake)
     again = []
     for request in asked:
         before, seen = work.made, checked.get(request.erasure_id, {})
         try:
-            if seen.get("days") != _days(places, request, sealed, holds):
+            if seen.get("days") != _days(places, request, sealed, holds, marks):
                 carry_out(work, request, holds, sealed)
             elif seen.get("evidence") != _evidence(places):
                 _clear_evidence(work, request, holds)
@@ -61,10 +61,10 @@ def repeat(work: Work) -> tuple[str, ...]:
         if work.made != before:
             again.append(request.erasure_id)
     if not work.failed:
-        left = segments(places.spools, places.acks, places.lake)
+        left, marks = segments(places.spools, places.acks, places.lake), _marks(places.lake)
         places.ledger.check(
             {
-                request.erasure_id: {"days": _days(places, request, left, holds), "evidence": _evidence(places)}
+                request.erasure_id: {"days": _days(places, request, left, holds, marks), "evidence": _evidence(places)}
                 for request in asked
             }
         )
@@ -188,7 +188,9 @@ def _tenant_of_keys(places: Places, request: Request) -> str | None:
     return next((name.split(".")[0] for name in names or () if erased(name.split(".")[0]) == request.tenant), None)
 
 
-def _days(places: Places, request: Request, sealed: Sequence[Sealed], holds: Sequence[Hold]) -> str:
+def _days(
+    places: Places, request: Request, sealed: Sequence[Sealed], holds: Sequence[Hold], marks: Sequence[tuple[date, str]]
+) -> str:
     """A mark of all an erasure is held against but findings: days up to its own, segments, holds, keys.
 
     Raises:
@@ -201,7 +203,7 @@ def _days(places: Places, request: Request, sealed: Sequence[Sealed], holds: Seq
     )
     parts = [
         *sorted(map(str, closed)),
-        *(f"{table} {day} {mark}" for table in TABLES for day, mark in _marks(places.lake, table, request.last)),
+        *(mark for day, mark in marks if day <= request.last),
         *(one.digest for one in sealed),
         *(hold.hold_id for hold in holds),
         *keys,
@@ -213,6 +215,12 @@ def _evidence(places: Places) -> str | None:
     return places.lake.marks("finding").get(None)
 
 
-def _marks(lake: Lake, table: str, last: date) -> list[tuple[date, str]]:
-    days = lake.marks(table) if TABLES[table].daily else {}
-    return sorted((day, mark) for day, mark in days.items() if day is not None and day <= last)
+def _marks(lake: Lake) -> list[tuple[date, str]]:
+    """Every day of every table by day, and what changes with its files."""
+    return sorted(
+        (day, f"{table} {day} {mark}")
+        for table, about in TABLES.items()
+        if about.daily
+        for day, mark in lake.marks(table).items()
+        if day is not None
+    )

@@ -23,6 +23,7 @@ from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.words import texts
 from weighbridge.pipeline.validate.counts import Counted, tally
+from weighbridge.schemas.enumerations import ReceiptMethod
 from weighbridge.schemas.tables import TABLES
 
 # Whose rows are counted as records of their file.
@@ -82,7 +83,13 @@ def hold(lake: Lake, counted: Mapping[str, Mapping[date | None, Counted]], diges
 
 
 def _erased(lake: Lake) -> int:
-    gone = lake.scan("receipt", columns=["table_name", "rows"]).filter(pl.col("table_name").is_in(COUNTED))
+    """Rows that went from the lake; others were cleared and stay, or went from the pack of a closed month."""
+    told = lake.scan("receipt", columns=["table_name", "rows", "method", "scope"])
+    gone = told.filter(
+        pl.col("table_name").is_in(COUNTED),
+        pl.col("method") != str(ReceiptMethod.CLEARED),
+        ~pl.col("scope").str.starts_with("close="),
+    )
     return int(gone.select(pl.col("rows").sum()).collect().item())
 
 
