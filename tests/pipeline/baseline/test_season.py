@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from tests.pipeline.baseline.conftest import NAME, Ints, history_of
+from tests.pipeline.baseline.conftest import NAME, Ints, history_of, y_of
 
 from weighbridge.pipeline.baseline.history import NO_HOUR, History
 from weighbridge.pipeline.baseline.season import CELL, HOUR_OF_DAY, HOUR_OF_WEEK, Centred, centred
@@ -15,30 +15,34 @@ from weighbridge.pipeline.baseline.season import CELL, HOUR_OF_DAY, HOUR_OF_WEEK
 TODAY = 84
 
 
-def rows_of(hours: list[int], weeks: int, a_week: int, tokens: int = 100) -> tuple[list[int], list[int], list[int]]:
-    """Days, hours and tokens of rows in some hours of each of the last weeks before today, and one of each today."""
-    days, at, seen = [], [], []
-    for hour in hours:
-        for week in range(weeks):
-            for _ in range(a_week):
-                days.append(TODAY - 7 * (week + 1))
-                at.append(hour)
-                seen.append(tokens + hour)
-        days.append(TODAY)
-        at.append(hour)
-        seen.append(tokens)
-    return days, at, seen
+def history(*hours: tuple[int, int, int, int]) -> History:
+    """One cell; per hour of the week: how many of the last weeks have rows in it, how many each, of how many tokens.
 
-
-def history(days: list[int], hours: list[int], tokens: list[int]) -> History:
-    """One cell with these rows."""
+    Every hour has one row today.
+    """
+    days, at, tokens = [], [], []
+    for hour, weeks, a_week, size in hours:
+        days += [TODAY - 7 * (week + 1) for week in range(weeks) for _ in range(a_week)] + [TODAY]
+        at += [hour] * (weeks * a_week + 1)
+        tokens += [size] * (weeks * a_week + 1)
     zero = np.zeros(len(days), np.int64)
-    return history_of(zero, np.array(days), np.array(tokens), length=TODAY + 1, hour=np.array(hours, np.uint8))
+    return history_of(zero, np.array(days), np.array(tokens), length=TODAY + 1, hour=np.array(at, np.uint8))
+
+
+def apart(weeks: int, a_week: int) -> list[tuple[int, int, int, int]]:
+    """Eight hours of short prompts on Mondays, and eight of long ones."""
+    short = [(hour, weeks, a_week, 1000) for hour in range(8)]
+    return [*short, *((hour, weeks, a_week, 10_000) for hour in range(12, 20))]
 
 
 def today_of(held: History) -> Centred:
     """Today's rows, centred on the last twelve weeks."""
-    return centred(held.rows, NAME, held.series, start=0, since=TODAY, today=TODAY)
+    return centred(held.rows, NAME, held.series, start=0, since=56, today=TODAY)
+
+
+def levels(found: Centred) -> list[int]:
+    """Those of today's rows."""
+    return [int(level) for level in found.level[found.day == TODAY]]
 
 
 @pytest.mark.parametrize(
@@ -47,43 +51,60 @@ def today_of(held: History) -> Centred:
 )
 def test_an_hour_of_the_week_needs_eight_weeks_of_five_rows(weeks: int, a_week: int, level: int) -> None:
     """Forty rows in an hour of the day are enough for that; else the cell is all there is."""
-    found = today_of(history(*rows_of([9], weeks, a_week)))
-    assert found.level.tolist() == [level]
+    assert levels(today_of(history(*apart(weeks, a_week)))) == [level] * 16
 
 
 def test_hours_of_different_days_share_the_hour_of_the_day() -> None:
-    """Monday and Tuesday at nine: 24 rows each, 48 together."""
-    found = today_of(history(*rows_of([9, 33], 6, 4)))
-    assert found.level.tolist() == [HOUR_OF_DAY, HOUR_OF_DAY]
+    """Mondays and Tuesdays from midnight to eight: 24 rows an hour each, 48 together; other hours have enough alone."""
+    short = [(hour, 6, 4, 1000) for day in (0, 24) for hour in range(day, day + 8)]
+    long = [(hour, 12, 6, 10_000) for hour in range(12, 20)]
+    assert levels(today_of(history(*short, *long))) == [HOUR_OF_DAY] * 16 + [HOUR_OF_WEEK] * 8
 
 
 def test_a_row_without_a_time_is_held_against_its_cell() -> None:
-    days, hours, tokens = rows_of([9], 8, 5)
-    found = today_of(history([*days, TODAY], [*hours, NO_HOUR], [*tokens, 100]))
-    assert found.level.tolist() == [HOUR_OF_WEEK, CELL]
+    found = today_of(history(*apart(8, 5), (NO_HOUR, 0, 0, 1000)))
+    assert levels(found) == [*([HOUR_OF_WEEK] * 16), CELL]
 
 
 def test_the_season_of_an_hour_is_taken_off() -> None:
-    """Prompts of one hour are ten times those of another; beside their own hour, today's rows are as ever."""
-    days, hours, tokens = rows_of([9], 8, 6, tokens=1000)
-    more = rows_of([15], 8, 6, tokens=10_000)
-    found = today_of(history(days + more[0], hours + more[1], tokens + more[2]))
-    assert np.abs(found.score / 2**20).max() < 0.01
-    assert found.centre[1] > found.centre[0]
+    """Prompts of one hour are ten times those of another; beside their own hour, all rows are as ever."""
+    found = today_of(history(*apart(8, 6)))
+    assert found.score.tolist() == [0] * len(found.score)
+    assert set(found.centre.tolist()) == set(y_of([1000, 10_000]).tolist())
+
+
+def test_a_season_that_is_none_is_left_alone(rng: np.random.Generator) -> None:
+    """Half of the rows are zero whatever the hour: medians of hours jump, and the cell's own is better."""
+    rows = 4_000
+    day, hour = rng.integers(0, TODAY + 1, rows), rng.integers(0, 24, rows).astype(np.uint8)
+    tokens = np.where(rng.random(rows) < 0.5, 0, 700)
+    held = history_of(np.zeros(rows, np.int64), day, tokens, length=TODAY + 1, hour=hour)
+    found = today_of(held)
+    assert set(levels(found)) == {CELL}
+    assert len(set(found.centre.tolist())) == 1
+
+
+def test_rows_of_a_confirmed_incident_say_nothing_about_the_season() -> None:
+    """Eight weeks, one of them an incident: seven are left, too few for an hour of the week."""
+    held = history(*apart(8, 5))
+    out = np.zeros((1, TODAY + 1), bool)
+    out[0, TODAY - 7] = True
+    found = centred(held.rows, NAME, 1, start=0, since=56, today=TODAY, out=out)
+    assert levels(found) == [CELL] * 16
 
 
 def others(series: Ints, day: Ints, hour: Ints, y: Ints, row: int, level: int) -> int | None:
-    """The median of the other past rows of the row's group, by the book."""
+    """The median of the other past rows of the row's hour, or of all past rows of its cell, by the book."""
     same = [
         int(y[other])
         for other in range(len(y))
-        if other != row
-        and series[other] == series[row]
+        if series[other] == series[row]
         and day[other] < TODAY
         and (
             level == CELL
             or (
-                hour[other] != NO_HOUR
+                other != row
+                and hour[other] != NO_HOUR
                 and (hour[other] % 24 == hour[row] % 24 if level == HOUR_OF_DAY else hour[other] == hour[row])
             )
         )
@@ -92,25 +113,17 @@ def others(series: Ints, day: Ints, hour: Ints, y: Ints, row: int, level: int) -
 
 
 def test_the_centre_is_the_median_of_the_others_by_the_book(rng: np.random.Generator) -> None:
-    """Three cells, few hours, many ties, rows without a time; of every row, past or of today."""
-    rows = 700
+    """Three cells, few hours that differ, many ties, rows without a time; of every row, past or of today."""
+    rows = 1_600
     series, day = rng.integers(0, 3, rows), rng.integers(0, TODAY + 1, rows)
-    hour = rng.choice([0, 1, 24, NO_HOUR], rows, p=[0.4, 0.2, 0.3, 0.1]).astype(np.uint8)
-    held = history_of(series, day, rng.integers(1, 12, rows), length=TODAY + 1, hour=hour)
+    hours = [*range(8), 24, NO_HOUR]
+    hour = rng.choice(hours, rows, p=[0.28, *([0.08] * 7), 0.08, 0.08]).astype(np.uint8)
+    tokens = rng.integers(1, 12, rows) + 40 * (hour % 24)
+    held = history_of(series, day, tokens, length=TODAY + 1, hour=hour)
     found = centred(held.rows, NAME, 3, start=0, since=50, today=TODAY)
     asked = np.flatnonzero(day >= 50)
     assert set(found.level.tolist()) == {CELL, HOUR_OF_DAY, HOUR_OF_WEEK}
+    at, y = hour.astype(np.int64), held.rows.y[NAME].astype(np.int64)
     for place, row in enumerate(asked):
-        expected = others(
-            series, day, hour.astype(np.int64), held.rows.y[NAME].astype(np.int64), int(row), int(found.level[place])
-        )
+        expected = others(series, day, at, y, int(row), int(found.level[place]))
         assert expected is None or found.centre[place] == expected
-
-
-def test_rows_of_a_confirmed_incident_say_nothing_about_the_season() -> None:
-    """Eight weeks, one of them an incident: seven are left, too few for an hour of the week."""
-    held = history(*rows_of([9], 8, 5))
-    out = np.zeros((1, TODAY + 1), bool)
-    out[0, TODAY - 7] = True
-    found = centred(held.rows, NAME, 1, start=0, since=TODAY, today=TODAY, out=out)
-    assert found.level.tolist() == [CELL]

@@ -5,7 +5,9 @@ hour, else of its hour of the day where that has forty rows, else of the cell. H
 the season of local habits moves by an hour, and until eight weeks have passed the medians mix both.
 
 A row of the history is held against the median of the *other* rows of its hour. Were it among them, the rows limits
-are made of would lie closer to their centre than new rows can, and alarms would come more often than promised.
+are made of would lie closer to their centre than new rows can, and alarms would come more often than promised. For the
+same reason a season is only taken off a cell where it brings the rows closer together: medians of hours that have
+nothing to do with the hour (half of the rows are zero, a few rows an hour) would only add their own noise.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ ROWS_A_WEEK = 5
 ROWS_OF_AN_HOUR = WEEKS * ROWS_A_WEEK
 WEEK = 7
 DAY_HOURS = 24
+# Standard deviations by which a season has to bring rows closer together.
+_BEYOND_CHANCE = 2
 # Levels, finest last.
 CELL, HOUR_OF_DAY, HOUR_OF_WEEK = range(3)
 
@@ -65,21 +69,35 @@ def centred(
     own, day, hour, value = rows.series[at], rows.day[at], rows.hour[at], y[at]
     past, asked = day < today, np.flatnonzero(day >= since)
     level = _levels(own, day, hour, past & (hour != NO_HOUR), series, today)
-    centre = np.zeros(len(asked), np.int32)
-    for season in (CELL, HOUR_OF_DAY, HOUR_OF_WEEK):
-        mine = level[asked] == season
+    shown, levels = value[asked], level[asked]
+    plain = _medians(own[past].astype(np.int64), value[past], own[asked].astype(np.int64), shown, np.zeros(1, bool))
+    centre = plain.astype(np.int32)
+    for season in (HOUR_OF_DAY, HOUR_OF_WEEK):
+        mine = levels == season
         if mine.any():
-            bins = _bins(own, hour, season)
-            learnt = past if season == CELL else past & (hour != NO_HOUR)
-            wanted = asked[mine]
+            bins, learnt, wanted = _bins(own, hour, season), past & (hour != NO_HOUR), asked[mine]
             centre[mine] = _medians(bins[learnt], value[learnt], bins[wanted], value[wanted], past[wanted])
-    return Centred(own[asked], day[asked], centre, value[asked] - centre, level[asked])
+    shows = past[asked]
+    kept = asked[shows]
+    better = _closer(own[kept], hour[kept], (shown - centre)[shows], (shown - plain)[shows], series)[own[asked]]
+    centre = np.where(better, centre, plain).astype(np.int32)
+    return Centred(own[asked], day[asked], centre, shown - centre, np.where(better, levels, CELL).astype(np.int8))
+
+
+def _closer(own: Small, hour: NDArray[np.uint8], seasonal: Ints, plain: Ints, series: int) -> Mask:
+    """The cells of which rows lie closer to the medians of their hours than to that of the cell, beyond chance.
+
+    What an hour gains is summed over its rows, and the gains of all hours are held against how they scatter.
+    """
+    bins = _bins(own, hour, HOUR_OF_WEEK)
+    # Whole numbers of units: sums below 2**53 are exact in any order.
+    gains = np.bincount(bins, np.abs(plain) - np.abs(seasonal), minlength=series * HOURS).reshape(series, HOURS)
+    found: Mask = gains.sum(axis=1) > _BEYOND_CHANCE * np.sqrt((gains**2).sum(axis=1))
+    return found
 
 
 def _bins(own: Small, hour: NDArray[np.uint8], season: int) -> Ints:
-    """The group of rows that a row is held against. Rows without a time have none of their own but the cell."""
-    if season == CELL:
-        return own.astype(np.int64)
+    """The group of rows that a row is held against. Rows without a time have none but the cell."""
     if season == HOUR_OF_DAY:
         of_day: Ints = own.astype(np.int64) * DAY_HOURS + hour % DAY_HOURS
         return of_day
