@@ -163,7 +163,7 @@ def _few(value: int, _: Path) -> int:
 
 def _address(value: str, _: Path) -> str:
     if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
-        raise ValueError("an address that begins with https:// or http://, or nothing")
+        raise InsideError("", "is no address that begins with https:// or http:// (not shown: it may hold a secret)")
     return value
 
 

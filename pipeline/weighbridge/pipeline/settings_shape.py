@@ -147,6 +147,8 @@ def _lines(lines: tuple[Line, ...], raw: Mapping[str, object], folder: Path) -> 
             raise InsideError(key, f"is {type_name(value)}; {kind.name} is expected: {doc}")
         try:
             values[key] = kind.parse(value, folder)
+        except InsideError as error:  # a kind of which values are not shown
+            raise InsideError(key, str(error)) from None
         except ValueError as error:
             raise InsideError(key, f"is {value!r}; allowed is {error}") from error
     return values
