@@ -13,12 +13,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weighbridge.pipeline.close import merkle
+from weighbridge.pipeline.close import merkle, row_bytes
 from weighbridge.pipeline.close.layout import NEIGHBOURS, PartName
 from weighbridge.pipeline.close.manifest import PartEntry, TableEntry
 from weighbridge.pipeline.close.plain import sha256_of
 from weighbridge.pipeline.lake.failure import told
-from weighbridge.schemas import canonical
 from weighbridge.schemas.table import Table
 
 _DRAFT, _OLD = ".draft", ".old"
@@ -54,7 +53,7 @@ class Draft:
         self.files[name.rows] = write_rows(self.folder / name.rows, data)
         blocks = -(-data.num_rows // merkle.BLOCK_ROWS)
         salts = [merkle.block_salt(self.key, self.period, name.table, name.part, number) for number in range(blocks)]
-        hashes = b"".join(merkle.leaves(salts, canonical.rows(table, data)))
+        hashes = b"".join(merkle.leaves(salts, row_bytes.rows(table, data)))
         self.write(name.salts, b"".join(salts))
         self.write(name.leaves, hashes)
         entry = PartEntry(name, data.num_rows, merkle.root(merkle.block_roots(hashes)).hex())

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weighbridge.pipeline.close import merkle
+from weighbridge.pipeline.close import merkle, row_bytes
 from weighbridge.pipeline.close.layout import ERASURES, FIGURES, MANIFEST, NEIGHBOURS, PINS, SEAL, erasure_file, pin
 from weighbridge.pipeline.close.manifest import DIGESTS, PartEntry
 from weighbridge.pipeline.close.pack import Pack
@@ -19,7 +18,6 @@ from weighbridge.pipeline.close.plain import DamagedError, sha256_of
 from weighbridge.pipeline.close.row_names import row_name
 from weighbridge.pipeline.close.seal import Seal, seal_of
 from weighbridge.pipeline.close.verification import Difference, Kind
-from weighbridge.schemas import canonical
 from weighbridge.schemas.receipt import receipt_id
 from weighbridge.schemas.table import Table
 
@@ -185,10 +183,15 @@ def _part(pack: Pack, entry: PartEntry, found: Integrity) -> None:
     places = [place for place in range(entry.rows) if place not in gone]
     if data.num_rows != len(places):
         found.add(kind_of(name.rows), name.rows, f"has {data.num_rows} rows, {len(places)} belong there")
-    bad = _bad_rows(table, data, places, salts, hashes)
-    _name(table, data, list(islice(bad, _NAMED)), kind, name.rows, found)
-    if more := sum(1 for _ in bad):
-        found.add(kind_of(name.rows), name.rows, f"{more} more rows are not those that were closed")
+    try:
+        bad = list(_bad_rows(table, data, places, salts, hashes))
+    except (pa.ArrowException, ValueError, OverflowError):
+        found.add(kind_of(name.rows), name.rows, "holds values that no row can have")
+        found.readable = False
+        return
+    _name(table, data, bad[:_NAMED], kind, name.rows, found)
+    if len(bad) > _NAMED:
+        found.add(kind_of(name.rows), name.rows, f"{len(bad) - _NAMED} more rows are not those that were closed")
 
 
 def _salts(pack: Pack, entry: PartEntry, raw: bytes) -> Sequence[bytes]:
@@ -203,7 +206,7 @@ def _bad_rows(
     table: Table, data: pa.Table, places: Sequence[int], salts: Sequence[bytes], hashes: Sequence[bytes]
 ) -> Iterator[tuple[int, int | None]]:
     """(row in the file, its place when it was closed) of rows that do not lead to their leaf."""
-    for number, row in enumerate(canonical.rows(table, data)):
+    for number, row in enumerate(row_bytes.rows(table, data)):
         place = places[number] if number < len(places) else None
         if place is None or place >= len(salts) or merkle.leaf(salts[place], row) != hashes[place]:
             yield number, place
