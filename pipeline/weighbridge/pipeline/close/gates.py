@@ -118,9 +118,7 @@ def out_of_date(
     lake: Records, period: str, book: PriceBook, key_id: str | None, policy: ClosePolicy
 ) -> Iterator[Refusal]:
     """Readings, amounts, comparisons or findings are not what they would be now; only the first of them is told."""
-    again = Replay(lake)
-    month = Month(again, period, prices_used(lake))
-    if what := _stale(month, again, book, key_id, policy):
+    if what := _stale(lake, period, book, key_id, policy):
         yield Refusal(
             f"{what}_out_of_date",
             f"the {what} of {period} are not those that this version makes of its rows now",
@@ -128,18 +126,25 @@ def out_of_date(
         )
 
 
-def _stale(month: Month, again: Replay, book: PriceBook, key_id: str | None, policy: ClosePolicy) -> str | None:
+def _stale(lake: Records, period: str, book: PriceBook, key_id: str | None, policy: ClosePolicy) -> str | None:
+    differing: list[str] = []
+
+    def compare(table: str, made: pl.DataFrame, held: pl.DataFrame) -> None:
+        if not differing and _differ(table, made, held):
+            differing.append(table)
+
+    month = Month(Replay(lake, compare), period, prices_used(lake))
     if _stale_readings(month):
         return "readings"
     if _stale_amounts(month, book):
         return "prices"
     outcome = reconcile_month(month)
-    if _stale_comparisons(month, again):
+    if differing:
         return "comparisons"
     found = with_segments(month, findings_of(Asked(month, key_id, policy.ids_grace_days), outcome))
     made = pl.DataFrame([finding.row() for finding in found], schema=polars_schema("finding"))
-    own = (pl.col("period") == month.period) & (pl.col("origin") == str(FindingOrigin.RECONCILE))
-    return "findings" if _differ("finding", made, month.lake.scan("finding").filter(own).collect()) else None
+    own = (pl.col("period") == period) & (pl.col("origin") == str(FindingOrigin.RECONCILE))
+    return "findings" if _differ("finding", made, lake.scan("finding").filter(own).collect()) else None
 
 
 def open_findings(lake: Records, period: str, today: date, policy: ClosePolicy) -> Iterator[Refusal]:
@@ -182,14 +187,6 @@ def _stale_amounts(month: Month, book: PriceBook) -> bool:
         if _differ("priced_amount", made, _rows(month, "priced_amount", days)):
             return True
     return False
-
-
-def _stale_comparisons(month: Month, again: Replay) -> bool:
-    first, last = ends(month.period)
-    return any(
-        _differ(table, again.made(table), month.lake.scan(table, first=first, last=last).collect())
-        for table in ("reconciled", "gap_cause")
-    )
 
 
 def _rows(month: Month, table: str, days: list[date]) -> pl.DataFrame:

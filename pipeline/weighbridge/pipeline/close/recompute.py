@@ -125,10 +125,13 @@ def _amounts(pack: Pack, prices: dict[str, Any]) -> Iterator[Difference]:
 def _comparisons(pack: Pack, prices: dict[str, Any]) -> Iterator[Difference]:
     if any(pack.erased_rows(table) for table in _EVIDENCE):
         return
-    again = Replay(pack)
-    reconcile_month(Month(again, pack.manifest.period, Prices(prices)))
-    for table in ("reconciled", "gap_cause"):
-        yield from _compared(pack, table, again.made(table), pack.own(table).collect())
+    found: list[Difference] = []
+
+    def compare(table: str, made: pl.DataFrame, held: pl.DataFrame) -> None:
+        found.extend(_compared(pack, table, made, held))
+
+    reconcile_month(Month(Replay(pack, compare), pack.manifest.period, Prices(prices)))
+    yield from found
 
 
 def _parts(pack: Pack, table: str) -> Iterator[pl.DataFrame]:

@@ -1,28 +1,31 @@
-"""Work on rows that are not to be changed: what would have been written is held against what is there."""
+"""Work done again on rows that are not to be changed: what would be written is held against what is there."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 import polars as pl
 
-from weighbridge.pipeline.lake import empty, shaped
+from weighbridge.pipeline.lake import shaped
 from weighbridge.pipeline.lake.records import Records
+
+# Table, the rows that would be written, the rows that are there on the same days.
+Compare = Callable[[str, pl.DataFrame, pl.DataFrame], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Tables that read from records and keep what is written to them.
+    """Tables that read from records and write nothing.
 
     Attributes:
         records: a lake or a close pack.
-        written: table -> what was written, in the order it came; the last word on a day is its only one.
+        compare: is told what would be written, some days at a time; null where nobody asks.
     """
 
     records: Records
-    written: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    compare: Compare | None = None
 
     def scan(
         self, table: str, *, first: date | None = None, last: date | None = None, columns: Sequence[str] | None = None
@@ -35,10 +38,8 @@ class Replay:
         return self.records.days(table)
 
     def replace(self, table: str, frame: pl.DataFrame, *, days: Collection[date] | None) -> None:
-        """Keep the rows; `days` come one after the other and never twice."""
-        assert days is None or set(frame["day"].unique()) <= set(days)
-        self.written.setdefault(table, []).append(frame)
-
-    def made(self, table: str) -> pl.DataFrame:
-        """All rows of a table that would have been written, in its columns and types."""
-        return pl.concat([empty(table), *(shaped(table, frame) for frame in self.written.get(table, ()))])
+        """Compare the rows of these days with those that are there."""
+        if self.compare is None or not days:
+            return
+        held = self.records.scan(table, first=min(days), last=max(days)).filter(pl.col("day").is_in(list(days)))
+        self.compare(table, shaped(table, frame), held.collect(engine="streaming"))
