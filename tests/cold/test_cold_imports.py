@@ -94,8 +94,9 @@ def test_all_verbs_are_looked_at() -> None:
     names = {" ".join(verb) for verb in verbs()}
     assert names >= {
         "",
-        *"init demo simulate ingest read conformance reconcile report nightly explain doctor digest".split(),
+        *"init demo simulate ingest validate read conformance reconcile report nightly explain doctor digest".split(),
         *("findings ls", "findings show", "findings ack", "findings waive", "prices ls"),
+        *("quarantine ls", "quarantine show", "quarantine retry", "quarantine release"),
     }
 
 

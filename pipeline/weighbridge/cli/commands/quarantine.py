@@ -93,11 +93,12 @@ def show(
     """Show one record: why it is held, its file and line, what could be read of it, and what was decided."""
     from weighbridge.pipeline.validate.contract import contract
     from weighbridge.pipeline.validate.quarantine import entries, history
+    from weighbridge.pipeline.validate.violation import named
 
     lake = home_of(ctx, config, log_level).lake()
     (found,) = _of_ids(entries(lake), [entry])
     accounts = lake.scan("segment", columns=["segment", "name"]).collect()
-    name = dict(accounts.iter_rows()).get(found.segment)
+    name = named(dict(accounts.iter_rows()).get(found.segment))
     says = next((r.says for r in contract(found.table, ()) if r.name == found.rule), None) if found.table else None
     changes = history(lake, [found.entry_id])
     if as_json:

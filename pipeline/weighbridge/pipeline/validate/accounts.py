@@ -24,7 +24,7 @@ from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.words import texts
 from weighbridge.pipeline.validate.counts import Counted, tally
 from weighbridge.schemas.enumerations import ReceiptMethod
-from weighbridge.schemas.tables import TABLES
+from weighbridge.schemas.tables import HEX64, TABLES
 
 # Whose rows are counted as records of their file.
 COUNTED = tuple(name for name in TOLD if name not in UNPLACED and "segment" in TABLES[name].names)
@@ -65,7 +65,9 @@ def hold(lake: Lake, counted: Mapping[str, Mapping[date | None, Counted]], diges
         digests: only the accounts of these files; null: all.
     """
     names = ["segment", "importer", "rows_out", "rows_unplaced"]
-    accounts = lake.scan("segment", columns=names).collect()
+    # A digest that is none breaks the pattern of its column, and may be text: it is neither looked up nor named.
+    is_digest = pl.col("segment").str.contains(f"^(?:{HEX64})$")
+    accounts = lake.scan("segment", columns=names).filter(is_digest).collect()
     if digests is not None:
         accounts = accounts.filter(pl.col("segment").is_in(list(digests)))
     sealed = accounts.filter(pl.col("importer") == SEALED.name)

@@ -12,10 +12,10 @@ from weighbridge.pipeline.validate.offenders import Offence
 from weighbridge.pipeline.validate.rule import placed
 from weighbridge.pipeline.validate.violation import named
 from weighbridge.schemas.enumerations import QuarantineReason
-from weighbridge.schemas.tables import TABLES
+from weighbridge.schemas.tables import NAME, TABLES
 
 TABLE = "quarantine"
-# What stands for the importer of a file that has no account.
+# What stands for the importer of a file that has no account, or one whose importer has no name.
 NO_ACCOUNT = "unaccounted"
 
 
@@ -43,7 +43,8 @@ def hold(lake: Lake, offences: Iterable[Offence], looked: Mapping[str, Collectio
     importers = lake.scan("segment", columns=["segment", "importer"]).collect()
     fresh = pl.concat(found) if found else pl.DataFrame(schema={n: polars_schema(TABLE)[n] for n in _COLUMNS})
     fresh = fresh.join(importers, on="segment", how="left", maintain_order="left").with_columns(
-        pl.col("importer").fill_null(NO_ACCOUNT), reason=pl.lit(str(QuarantineReason.CONTRACT))
+        pl.when(pl.col("importer").str.contains(f"^(?:{NAME})$")).then("importer").otherwise(pl.lit(NO_ACCOUNT)),
+        reason=pl.lit(str(QuarantineReason.CONTRACT)),
     )
     gone = pl.col("rule").is_not_null() & _looked(looked)
     days = {*fresh["day"].unique(), *lake.scan(TABLE).filter(gone).select("day").unique().collect()["day"]}

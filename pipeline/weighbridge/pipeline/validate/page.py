@@ -151,7 +151,7 @@ def _told(violation: Violation) -> dict[str, object]:
         if violation.source
         else _clause(violation.column, violation.says),
         "day": "" if violation.day is None else violation.day.isoformat(),
-        "rows": f"{violation.observed:,} {violation.unit}" if limited else f"{violation.rows:,} {violation.unit}",
+        "rows": _many(violation.observed or 0 if limited else violation.rows, violation.unit.removesuffix("s")),
         "limit": f"{violation.expected:,}" if limited else "0",
         "held": f"{violation.held:,}",
         "released": f"{violation.released:,}",

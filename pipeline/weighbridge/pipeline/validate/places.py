@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import date
 from typing import Final
 
 import polars as pl
@@ -61,15 +62,22 @@ def lines_of(places: Collection[Place], table: str) -> list[int]:
     return sorted(line for of, line in places if of is None or of == table)
 
 
-def stored_rows(lake: Lake, digest: str, places: Collection[Place], sealed: bool) -> dict[Place, Said]:
-    """Place -> what its stored rows say; places without any are left out."""
+def stored_rows(
+    lake: Lake, digest: str, places: Collection[Place], sealed: bool
+) -> tuple[dict[Place, Said], dict[Place, set[date]]]:
+    """Place -> what its stored rows say, and the days they lie on; places without any are left out."""
     found: dict[Place, Said] = {}
+    days: dict[Place, set[date]] = {}
     for name in PLACED if sealed else OF_A_LINE:
         lines = lines_of(places, name)
         if lines:
             rows = lake.scan(name).filter(pl.col("segment") == digest, pl.col("segment_row").is_in(lines)).collect()
-            _say(found, name, rows, None if not sealed else name)
-    return {place: sorted(said, key=repr) for place, said in found.items()}
+            of = name if sealed else None
+            _say(found, name, rows, of)
+            for line, day in rows.select("segment_row", "day").iter_rows() if TABLES[name].daily else ():
+                days.setdefault((of, line), set()).add(day)
+    told = {place: sorted(said, key=repr) for place, said in found.items()}
+    return told, {place: days.get(place, set()) for place in told}
 
 
 def staged_rows(staged: Staged, places: Collection[Place]) -> dict[Place, Said]:

@@ -160,10 +160,7 @@ def decide(
     lake: Lake, chosen: Sequence[Entry], state: QuarantineState, *, by: str, reason: str | None, now: datetime
 ) -> None:
     """Write what was decided about entries; those whose last state it is already are passed over."""
-    if not NAME.fullmatch(by):
-        raise ConfigError(f"{by!r} cannot be used as a name; letters, digits and . _ : / @ - are allowed, no blanks")
-    if now.tzinfo is None:
-        raise ConfigError("the time of a decision has no time zone; give it one, for example datetime.now(UTC)")
+    check_decision(by, now)
     last = {
         row["entry_id"]: (row["change"], row["state"]) for row in history(lake, (entry.entry_id for entry in chosen))
     }
@@ -184,6 +181,18 @@ def decide(
         if last.get(entry.entry_id, (-1, None))[1] != str(state)
     ]
     lake.append(STATUS, pl.DataFrame(rows, schema=polars_schema(STATUS)))
+
+
+def check_decision(by: str, now: datetime) -> None:
+    """Refuse a name or time that cannot be kept with a decision.
+
+    Raises:
+        ConfigError: says which, and what can.
+    """
+    if not NAME.fullmatch(by):
+        raise ConfigError(f"{by!r} cannot be used as a name; letters, digits and . _ : / @ - are allowed, no blanks")
+    if now.tzinfo is None:
+        raise ConfigError("the time of a decision has no time zone; give it one, for example datetime.now(UTC)")
 
 
 def remove(lake: Lake, chosen: Sequence[Entry]) -> int:

@@ -38,7 +38,8 @@ from weighbridge.pipeline.validate.places import (
     staged_rows,
     stored_rows,
 )
-from weighbridge.pipeline.validate.quarantine import Entry, decide, entries, remove
+from weighbridge.pipeline.validate.quarantine import Entry, check_decision, decide, entries, remove
+from weighbridge.pipeline.validate.violation import named as shown_name
 from weighbridge.schemas.enumerations import QuarantineState
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.segment import MANIFEST, SUFFIX, read_manifest, sha256_file
@@ -117,6 +118,7 @@ def retry(
         ConfigError: an importer, mapping or name that cannot be used.
         LakeError: the lake cannot be written; running the call again finishes it.
     """
+    check_decision(by, now)
     named = [(path, _digest(path)) for path in files_of(paths)]
     with lake.lock():
         known = _known(lake, named)
@@ -150,7 +152,8 @@ def _digest(path: Path) -> str:
 def _known(lake: Lake, named: Sequence[tuple[Path, str]]) -> dict[str, str]:
     """Digest -> importer of the files that the lake has an account of."""
     accounts = lake.scan("segment", columns=["segment", "importer"]).collect()
-    known = dict(accounts.filter(pl.col("segment").is_in([digest for _, digest in named])).iter_rows())
+    held = accounts.filter(pl.col("segment").is_in([digest for _, digest in named]))
+    known = {digest: shown_name(importer) for digest, importer in held.iter_rows()}
     if not known:
         raise ContractError(
             f"none of the {len(named)} files named was ever taken in as it is now: its digest is in no account. Name "
@@ -184,28 +187,31 @@ def _file(
     unread = {place_of(entry, sealed): entry for entry in held if not entry.stored and entry.importer != AGENT}
     broken = {place_of(entry, sealed) for entry in held if entry.stored}
     fresh = readable(staged, {*unread, *broken})
-    there = stored_rows(lake, digest, {*unread, *broken}, sealed)
-    told = staged_rows(staged, broken & fresh)
-    changed = {place for place in broken & fresh if told.get(place) != there.get(place)}
-    days = _delete(lake, digest, {place for place in changed if place in there}, sealed)
-    wanted = {place for place in fresh if place in changed or (place in unread and place not in there)}
+    there, days = stored_rows(lake, digest, {*unread, *broken}, sealed)
+    told = staged_rows(staged, fresh)
+    # A record that is there in part, or reads differently, is taken out and stored anew; so is what a run that was cut
+    # off left of one. What is there as it reads now is done.
+    wanted = {place for place in fresh if told.get(place) != there.get(place)}
+    touched = {day for place in (unread.keys() | wanted) & there.keys() for day in days[place]}
+    touched |= _delete(lake, digest, wanted & there.keys(), sealed)
     account = Account()
     if wanted:
         batch = _Batch(lake, key)
         batch.add(file, only(staged, wanted))
-        touched, _ = batch.commit()
-        days |= touched
+        stored, _ = batch.commit()
+        touched |= stored
         account = batch.accounts[0]
-    refresh_readings(lake, sorted(days))
+    refresh_readings(lake, sorted(touched))
     clash = {place_of(entry, sealed) for entry in entries(lake, files=[digest]) if is_clash(entry)}
     left = [entry for place, entry in unread.items() if place in fresh and place not in clash]
     # Of files that are counted by line, only their records are in the account, not rows of other tables.
     still = [entry for entry in unread.values() if entry not in left and (sealed or not is_clash(entry))]
+    changed = wanted & broken
     _move_account(lake, digest, len(still), account.duplicate, len(changed))
     if left:
         decide(lake, left, QuarantineState.READ, by=by, reason=None, now=now)
         remove(lake, left)
-    return Retried(file.source.path.name, digest, len(unread), len(left), len(changed), len(held) - len(left)), days
+    return Retried(file.source.path.name, digest, len(unread), len(left), len(changed), len(held) - len(left)), touched
 
 
 def _delete(lake: Lake, digest: str, places: Collection[Place], sealed: bool) -> set[date]:

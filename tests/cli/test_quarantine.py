@@ -1,0 +1,200 @@
+"""`weighbridge quarantine`: what is held and why, read again, or let stand by somebody who says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_validate import DAY, change, home
+
+from weighbridge.pipeline.lake import Lake
+
+__all__ = ["home"]
+
+Run = Callable[..., Any]
+TABLE = "when,in,out\n2026-01-15T10:00:00Z,5,6\n2026-01-15T11:00:00Z,five,7\n2026-01-15T12:00:00Z,8,n/a\n"
+STRICT = """
+[source]
+name = "gateway"
+provider = "openai"
+[columns]
+time = "when"
+[leaves]
+"usage.input_total" = "in"
+"usage.output_total" = "out"
+"""
+LENIENT = STRICT.replace('"usage.output_total" = "out"\n', "")
+
+
+@pytest.fixture
+def held(weighbridge: Run, home: Path, tmp_path: Path) -> Path:
+    """An installation with two lines that could not be read and a row that breaks two rules."""
+    (tmp_path / "calls.csv").write_text(TABLE)
+    (tmp_path / "strict.toml").write_text(STRICT)
+    (tmp_path / "lenient.toml").write_text(LENIENT)
+    mapping = ("--mapping", tmp_path / "strict.toml")
+    assert weighbridge("ingest", tmp_path / "calls.csv", *mapping, "--config", home).code == 1
+    change_first(home)
+    assert weighbridge("validate", "--config", home).code == 3
+    return home
+
+
+def change_first(home: Path) -> None:
+    """Break two rules with one row of the recorded answers; the table's lines are numbered alike."""
+    lake = Lake.open(home / "lake")
+    rows = lake.scan("attempt").collect()
+    import polars as pl  # noqa: PLC0415 - one helper changes rows
+
+    first = (pl.col("segment_row") == 0) & (pl.col("source") == "recorded-answers")
+    changed = rows.with_columns(
+        queue_us=pl.when(first).then(-1).otherwise("queue_us"),
+        task=pl.when(first).then(pl.lit("two words")).otherwise("task"),
+    )
+    lake.replace("attempt", changed, days=lake.days("attempt"))
+
+
+def entries(weighbridge: Run, home: Path, *options: object) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = weighbridge("quarantine", "ls", *options, "--json", "--config", home).json["entries"]
+    return listed
+
+
+def test_everything_that_is_held_is_counted_and_listed(weighbridge: Run, held: Path) -> None:
+    ran = weighbridge("quarantine", "ls", "--json", "--config", held)
+    told = ran.json
+    assert (ran.code, told["records"]) == (1, 4)
+    counts = {(each["table"], each["rule"], each["reason"], each["records"], each["files"]) for each in told["counts"]}
+    assert counts == {
+        (None, None, "type", 2, 1),
+        ("attempt", "minimum.queue_us", "contract", 1, 1),
+        ("attempt", "pattern.task", "contract", 1, 1),
+    }
+    assert {(each["line"], *each["values"]) for each in told["entries"]} == {
+        (1, "usage.input_total"),
+        (2, "usage.output_total"),
+        (0, "attempt.queue_us"),
+        (0, "attempt.task"),
+    }
+    people = weighbridge("quarantine", "ls", "--config", held)
+    assert "4 records in quarantine, 4 listed" in people.out
+    assert "two words" not in people.out
+
+
+def test_filters(weighbridge: Run, held: Path) -> None:
+    def lines(*options: object) -> list[int]:
+        return [each["line"] for each in entries(weighbridge, held, *options)]
+
+    assert lines("--rule", "pattern.task") == [0]
+    assert lines("--reason", "type") == [1, 2]
+    assert lines("--table", "attempt") == [0, 0]
+    assert lines("--month", "2026-02") == lines("--since", "2026-01-16") == lines("--until", "2026-01-14") == []
+    digest = entries(weighbridge, held, "--reason", "type")[0]["segment"]
+    assert lines("--file", digest[:8]) == [1, 2]
+    assert len(lines("--limit", 1)) == 1
+    assert weighbridge("quarantine", "ls", "--month", "2026-02", "--config", held).code == 0
+
+
+def test_show_tells_why_and_where_and_never_what_it_says(weighbridge: Run, held: Path) -> None:
+    unread = next(each for each in entries(weighbridge, held) if each["line"] == 2)
+    told = weighbridge("quarantine", "show", unread["id"][:8], "--json", "--config", held).json
+    assert (told["name"], told["line"], told["reasons"]) == ("calls.csv", 2, ["type"])
+    assert told["leaves"] == {"usage.input_total": 8}
+    assert told["history"] == []
+    rule = next(each for each in entries(weighbridge, held) if each["rule"] == "pattern.task")
+    ran = weighbridge("quarantine", "show", rule["id"][:8], "--config", held)
+    assert ran.code == 0
+    assert "matches" in ran.out
+    assert rule["segment"] in ran.out
+    assert "weighbridge quarantine release" in ran.out
+    assert "two words" not in ran.out
+
+
+def test_an_id_that_is_none_is_wrong_usage(weighbridge: Run, held: Path) -> None:
+    for text, said in (("0" * 12, "no record in quarantine has an id that begins with"), ("abc", "is no id")):
+        ran = weighbridge("quarantine", "show", text, "--config", held)
+        assert ran.code == 2
+        assert said in ran.err
+
+
+def test_retry_stores_what_can_be_read_now_and_prices_it(weighbridge: Run, held: Path, tmp_path: Path) -> None:
+    def run() -> Any:
+        return weighbridge(
+            "quarantine",
+            "retry",
+            tmp_path / "calls.csv",
+            "--mapping",
+            tmp_path / "lenient.toml",
+            "--json",
+            "--config",
+            held,
+        )
+
+    ran = run()
+    (file,) = ran.json["files"]
+    assert (ran.code, file["held"], file["stored"], file["left"]) == (1, 2, 1, 1)
+    assert ran.json["days"] == [DAY]
+    lake = Lake.open(held / "lake")
+    assert lake.rows("priced_amount") == lake.rows("reading") == 5
+    before = lake.digests()
+    again = run()
+    assert (again.json["files"][0]["stored"], again.json["days"]) == (0, [])
+    assert lake.digests() == before
+    assert [each["line"] for each in entries(weighbridge, held, "--reason", "type")] == [1]
+
+
+def test_a_file_that_was_changed_is_refused_with_the_next_step(weighbridge: Run, held: Path, tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_text(TABLE + "\n")
+    ran = weighbridge("quarantine", "retry", tmp_path / "calls.csv", "--config", held)
+    assert ran.code == 2
+    assert "was ever taken in as it is now" in ran.err
+    assert "`weighbridge quarantine show` says its digest" in ran.err
+
+
+def test_released_rows_open_the_gate(weighbridge: Run, held: Path) -> None:
+    first = next(each for each in entries(weighbridge, held) if each["rule"] == "pattern.task")
+    ran = weighbridge(
+        "quarantine", "release", first["id"][:8], "--reason", "our own test", "--by", "ann", "--config", held
+    )
+    assert (ran.code, "1 row may stand" in ran.out) == (0, True)
+    assert weighbridge("validate", "--config", held).code == 3
+    by_rule = ("--table", "attempt", "--rule", "minimum.queue_us", "--reason", "a clock went back")
+    assert weighbridge("quarantine", "release", *by_rule, "--config", held).code == 0
+    assert weighbridge("validate", "--config", held).code == 0
+    told = Lake.open(held / "lake").scan("quarantine_status").sort("rule").collect()
+    assert told.select("rule", "state", "reason").rows() == [
+        ("minimum.queue_us", "released", "a clock went back"),
+        ("pattern.task", "released", "our own test"),
+    ]
+    assert told["changed_by"][1] == "ann"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--reason", "known"], "say which rows"),
+        (["--reason", "known", "--table", "attempt"], "say which rows"),
+        (
+            ["--reason", "known", "--table", "attempt", "--rule", "word.status"],
+            "no row of attempt is held for the rule word.status",
+        ),
+        (["--reason", " ", "--table", "attempt", "--rule", "pattern.task"], "needs a reason"),
+    ],
+)
+def test_a_release_says_what_it_lacks(weighbridge: Run, held: Path, options: list[str], said: str) -> None:
+    ran = weighbridge("quarantine", "release", *options, "--config", held)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_what_was_never_read_cannot_be_released(weighbridge: Run, held: Path) -> None:
+    unread = next(each for each in entries(weighbridge, held) if each["rule"] is None)
+    ran = weighbridge("quarantine", "release", unread["id"][:8], "--reason", "known", "--config", held)
+    assert ran.code == 2
+    assert "could not be read, so there is no row that could stand" in ran.err
+
+
+def test_a_record_that_is_mended_is_gone_after_the_next_validation(weighbridge: Run, held: Path) -> None:
+    change(held, queue_us=1, task="chat")
+    assert weighbridge("validate", "--config", held).code == 0
+    assert entries(weighbridge, held, "--table", "attempt") == []
