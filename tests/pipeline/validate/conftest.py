@@ -63,6 +63,8 @@ def value(column: Column, number: int) -> Any:
         if column.pattern is None:
             return f"text-{number}"
         fitting = FITTING[column.pattern]
+        if fitting == "2026-01":
+            return f"{2000 + number}-01"
         if column.pattern == HEX32 or (column.pattern == HEX64 and column.name != "segment"):
             return f"{number:0{len(fitting)}x}"
         return f"{fitting}{number}" if column.pattern == NAME and column.name not in {"source", "provider"} else fitting
