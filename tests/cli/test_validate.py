@@ -151,3 +151,9 @@ def test_the_simulated_quarter_keeps_its_contract(weighbridge: Run, weighed: Pat
     assert told["gate"] == "open"
     assert [each for each in told["violations"] if each["gravity"] == "critical"] == []
     assert {"attempt", "usage_report", "reading", "priced_amount", "reconciled", "finding"} <= set(told["rows"])
+
+
+def test_a_code_of_validation_is_one_that_findings_can_have(weighbridge: Run, home: Path) -> None:
+    assert weighbridge("findings", "ls", "--code", "rows_missing", "--config", home).code == 0
+    ran = weighbridge("findings", "ls", "--code", "rows_mising", "--config", home)
+    assert (ran.code, "did you mean rows_missing?" in ran.err) == (2, True)

@@ -33,7 +33,7 @@ def validated(lake: Lake, **given: Any) -> Validation:
 
 def told(found: Validation) -> set[tuple[str, str, str, int]]:
     """Gravity, table, rule and rows of what does not hold; notes are left out."""
-    return {(str(v.gravity), v.table, v.rule, v.rows) for v in found.violations if v.gravity is not Gravity.INFO}
+    return {(str(v.gravity), v.table, v.rule, v.rows) for v in found.broken}
 
 
 def findings(lake: Lake) -> set[tuple[str, str, str, int]]:

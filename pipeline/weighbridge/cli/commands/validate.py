@@ -124,9 +124,7 @@ def _of(violation: Violation) -> dict[str, object]:
 
 
 def _write(result: Validation) -> None:
-    from weighbridge.pipeline.validate.rule import Gravity
-
-    broken = [violation for violation in result.violations if violation.gravity is not Gravity.INFO]
+    broken = result.broken
     if broken:
         rows = [
             [

@@ -80,7 +80,7 @@ def _validate(home: Home, units: Sequence[str], today: date) -> Work:
         "days": len(done.days),
         "rows": sum(done.rows.values()),
         "rules": done.rules,
-        "broken": len(done.violations),
+        "broken": len(done.broken),
         "quarantined": done.quarantined,
     }
     return Work(counts, {} if done.page is None else {"page": done.page}, refused=not done.gate)

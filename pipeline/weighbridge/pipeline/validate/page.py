@@ -79,7 +79,7 @@ def render(result: Validation, measured: Sequence[Measured], *, title: str, toda
     """The page. The same result gives the same bytes."""
     room = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     worn = look(_STYLE)
-    broken = [violation for violation in result.violations if violation.gravity is not Gravity.INFO]
+    broken = result.broken
     return room.get_template(
         "page.html"
     ).render(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from weighbridge.pipeline.validate.rule import Gravity
 from weighbridge.pipeline.validate.violation import Violation
 
 
@@ -44,6 +45,11 @@ class Validation:
     quarantined: int
     findings: int
     page: Path | None = None
+
+    @property
+    def broken(self) -> tuple[Violation, ...]:
+        """What does not hold and is more than a note."""
+        return tuple(violation for violation in self.violations if violation.gravity is not Gravity.INFO)
 
     @property
     def why(self) -> tuple[str, ...]:
