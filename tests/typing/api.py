@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import assert_type
 
 from weighbridge.pipeline import UsageReading, read_usage
+from weighbridge.pipeline.close.adjust import Adjusted, adjust
+from weighbridge.pipeline.close.close import CloseResult, close_month
+from weighbridge.pipeline.close.closed import ClosedMonth, closed_figures
+from weighbridge.pipeline.close.diff import MonthDifference, diff
+from weighbridge.pipeline.close.pack import Pack
+from weighbridge.pipeline.close.side import Side
+from weighbridge.pipeline.close.verification import Verification
+from weighbridge.pipeline.close.verify import verify
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
@@ -30,3 +38,20 @@ assert_type(reconcile(lake, month="2026-01"), ReconcileResult)
 assert_type(write_report(lake, month="2026-01", out=Path("reports")), ReportFiles)
 assert_type(waive(lake, "0" * 8, by="me", reason="known", expires=date(2026, 2, 1), now=datetime.now(UTC)), str)
 assert_type(load(Path("weighbridge.toml")), Settings)
+assert_type(
+    close_month(
+        lake,
+        period="2026-01",
+        packs=Path("closes"),
+        book=PriceBook.load(),
+        key=bytes(32),
+        by="me",
+        now=datetime.now(UTC),
+        gate=True,
+    ),
+    CloseResult,
+)
+assert_type(verify(Path("closes/2026-01"), root="0" * 64), Verification)
+assert_type(diff(Side.of_pack(Pack(Path("a"))), Side.of_lake(lake, "2026-01", PriceBook.load())), MonthDifference)
+assert_type(adjust(lake, packs=Path("closes")), Adjusted)
+assert_type(closed_figures(lake, Path("closes"), "2026-01"), ClosedMonth | None)

@@ -18,8 +18,11 @@ import pytest
 from tests.pipeline.close.conftest import FILE_A, FILE_B, KEY, NOW, TENANT_A, TENANT_B, Office, contents, key_of
 
 from weighbridge.pipeline.close import draft as drafts
+from weighbridge.pipeline.close import month_rows
+from weighbridge.pipeline.close.forget import forget
 from weighbridge.pipeline.close.layout import CLOSED, MANIFEST, SEAL
 from weighbridge.pipeline.close.manifest import manifest_of
+from weighbridge.pipeline.close.verify import verify_month
 from weighbridge.pipeline.lake import Lake, LakeFullError
 from weighbridge.schemas.enumerations import Domain
 from weighbridge.schemas.errors import ConfigError, LakeBusyError
@@ -206,3 +209,19 @@ def test_who_and_why_are_checked(filled: Office, options: dict[str, str], told: 
 def test_a_month_that_is_none_is_refused(filled: Office) -> None:
     with pytest.raises(ConfigError, match="no month"):
         filled.close("2026-13")
+
+
+def test_a_large_table_is_kept_in_parts_of_some_days(filled: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(month_rows, "PART_ROWS", 2)
+    done = filled.close()
+    assert done.closed
+    manifest = manifest_of((filled.pack() / MANIFEST).read_bytes())
+    parts = [(part.name.part, part.rows) for part in manifest.tables["attempt"].parts]
+    # 2 attempts on the 2nd, 2 on the 15th, 1 on the 20th and 1 on the 31st.
+    assert parts == [("2026-03-02", 2), ("2026-03-15", 2), ("2026-03-20", 2)]
+    assert verify_month(filled.lake, filled.packs, "2026-03").sound
+    keys = pl.DataFrame([key_of(4), key_of(6)])
+    forget(filled.packs, filled.lake, attempts=keys, counts=True, rule="request", by="privacy", now=NOW)
+    found = verify_month(filled.lake, filled.packs, "2026-03")
+    assert found.sound, found.differences
+    assert found.erased > 8
