@@ -82,7 +82,7 @@ demo)
 test)
     install pipeline,report,ids,models,serving,peers,dev
     find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
-    exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" "$@"
+    exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
 install)
     install "${1:-pipeline,report,ids,models,serving,peers,dev}"

@@ -27,13 +27,8 @@ def alert(flow_name: str, run: str, event: str, config: Path | None = None) -> b
         event: what was seen, such as `prefect.flow-run.Failed`.
         config: settings file of the installation, or its folder.
     """
-    with guarded():
-        home = open_home(find_config(config, os.environ))
-        done = run_failed(
-            home,
-            flow=flow_name,
-            run=run.rpartition(".")[2],
-            state=event.rpartition(".")[2],
-            now=datetime.now(UTC),
-        )
-        return bool(done.delivered)
+    home = guarded(open_home)(find_config(config, os.environ))
+    told = guarded(run_failed)(
+        home, flow=flow_name, run=run.rpartition(".")[2], state=event.rpartition(".")[2], now=datetime.now(UTC)
+    )
+    return bool(told.delivered)

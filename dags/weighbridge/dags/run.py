@@ -63,8 +63,7 @@ class Run:
     def go(self, steps: Sequence[Step], span: Span | None = None) -> None:
         """Do what is due of each step, or all within a span of days: one task per day or month."""
         for place, step in enumerate(steps):
-            with guarded():
-                pieces = list(pieces_of(step, step.asked(self.home, span, self.today)))
+            pieces = list(pieces_of(step, guarded(step.asked)(self.home, span, self.today)))
             for number, (units, marks) in enumerate(pieces):
                 done = work.work(self.home.root, step.name, units, marks, self.today)
                 self._note(step.name, done["counts"], *marks)
@@ -73,10 +72,8 @@ class Run:
 
     def month(self, month: str | None, by: str) -> None:
         """Bring a month up to date and close it; by default the last one that is over."""
-        with guarded():
-            chosen = month or month_due(self.home, datetime.now(UTC))
-            steps, span = steps_of(self.home, chosen), span_of_month(chosen)
-        self.go(steps, span)
+        chosen = month or month_due(self.home, datetime.now(UTC))
+        self.go(guarded(steps_of)(self.home, chosen), span_of_month(chosen))
         done = work.close(self.home.root, chosen, by)
         self._note("close", done["counts"], chosen)
         self.files += done["files"]
@@ -138,8 +135,7 @@ def run_of(name: str, config: Path | None) -> Iterator[Run]:
         ConfigError: there is no such installation.
         LakeBusyError: another run was at work for too long.
     """
-    with guarded():
-        home = open_home(find_config(config, os.environ))
+    home = guarded(open_home)(find_config(config, os.environ))
     with turn(home, wait_s=WAIT_S):
         progress = create_progress_artifact(progress=0.0, key=f"weighbridge-{name}-progress")
         run = Run(name, home, datetime.now(UTC).date(), progress)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from prefect import Task
 from prefect.client.schemas.objects import State, TaskRun
 
 from weighbridge.schemas.errors import Terminal, Transient, WeighbridgeError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _PLACES = 4
 
 
@@ -19,20 +21,26 @@ class CrashError(WeighbridgeError, Terminal):
     """A fault of the program: the type of what was raised and where, never what it said."""
 
 
-@contextmanager
-def guarded() -> Iterator[None]:
-    """Let our own errors pass, and every other as its type and places: Prefect logs and stores what a task raises."""
-    try:
-        yield
-    except WeighbridgeError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
-        frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
-        places = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames)
-        crash = CrashError(f"{type(error).__name__} at {places}; this is a fault of the program, please report it")
-    else:
-        return
-    raise crash
+def guarded(work: Callable[P, T]) -> Callable[P, T]:
+    """Let our own errors pass, and every other as its type and places: Prefect logs and stores what a task raises.
+
+    What is raised instead is raised after the other was handled, so that it is no context of it either: a traceback
+    shows the text of every exception that led to one.
+    """
+
+    @wraps(work)
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return work(*arguments, **named)
+        except WeighbridgeError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
+            frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
+            places = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames)
+            crash = CrashError(f"{type(error).__name__} at {places}; this is a fault of the program, please report it")
+        raise crash
+
+    return call
 
 
 def may_help(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:

@@ -26,22 +26,23 @@ TRIED: dict[str, Any] = {"retries": len(DELAYS_S), "retry_delay_seconds": DELAYS
 
 
 @task(task_run_name="take-in", **TRIED, **KEPT)
+@guarded
 def take(config: Path, paths: list[Path], day: date, importer: str | None, mapping: Path | None) -> Counts:
     """Take in what waits at these paths; records without a time get this UTC day."""
-    with guarded():
-        done = take_in(open_home(config), what_came(paths), Intake(day=day, importer=importer, mapping=mapping))
-        fresh = [file for file in done.files if not file.skipped]
-        return {
-            "files": len(fresh),
-            "rows": sum(file.rows_in for file in fresh),
-            "stored": sum(file.rows_out for file in fresh),
-            "quarantined": sum(file.rows_quarantined for file in fresh),
-            "duplicates": sum(file.rows_duplicate for file in fresh),
-            "days": len(done.days),
-        }
+    done = take_in(open_home(config), what_came(paths), Intake(day=day, importer=importer, mapping=mapping))
+    fresh = [file for file in done.files if not file.skipped]
+    return {
+        "files": len(fresh),
+        "rows": sum(file.rows_in for file in fresh),
+        "stored": sum(file.rows_out for file in fresh),
+        "quarantined": sum(file.rows_quarantined for file in fresh),
+        "duplicates": sum(file.rows_duplicate for file in fresh),
+        "days": len(done.days),
+    }
 
 
 @task(task_run_name="{step}-{units}", **TRIED, **KEPT)
+@guarded
 def work(config: Path, step: str, units: str, marks: dict[str, str], today: date) -> dict[str, Any]:
     """Do a day or month of one step as its rows were marked, or several in one piece.
 
@@ -55,55 +56,54 @@ def work(config: Path, step: str, units: str, marks: dict[str, str], today: date
     Returns:
         counts: what was counted; files: the paths of what was made.
     """
-    with guarded():
-        done = STEPS[step].run(open_home(config), marks, today)
-        if done.refused:
-            raise GateRefusedError(
-                f"the gate of {step} refused {units}; nothing after it was done, and nothing is lost. "
-                "Run `weighbridge findings ls` to see why."
-            )
-        return {"counts": dict(done.counts), "files": sorted(str(path) for path in done.files.values())}
+    done = STEPS[step].run(open_home(config), marks, today)
+    if done.refused:
+        raise GateRefusedError(
+            f"the gate of {step} refused {units}; nothing after it was done, and nothing is lost. "
+            "Run `weighbridge findings ls` to see why."
+        )
+    return {"counts": dict(done.counts), "files": sorted(str(path) for path in done.files.values())}
 
 
 @task(task_run_name="pack", **TRIED, **KEPT)
+@guarded
 def pack_up(config: Path, today: date) -> Counts:
     """Pack the token ids of days that have more blocks than their ids need."""
-    with guarded():
-        done = pack(open_home(config), (), today)
-        return {} if done is None else {"days": len(done.days), "ids": done.ids, "blocks": done.blocks_after}
+    done = pack(open_home(config), (), today)
+    return {} if done is None else {"days": len(done.days), "ids": done.ids, "blocks": done.blocks_after}
 
 
 @task(task_run_name="close-{month}", **TRIED, **KEPT)
+@guarded
 def close(config: Path, month: str, by: str) -> dict[str, Any]:
     """Close a month that was brought up to date.
 
     Returns:
         counts: rows closed, and whether this run did it; files: the pack.
     """
-    with guarded():
-        done = close_books(open_home(config), month, by=by, now=datetime.now(UTC))
-        if not done.closed:
-            gates = "; ".join(f"{refusal.code}: {refusal.cure}" for refusal in done.refused)
-            raise GateRefusedError(f"{month} was not closed: {gates}")
-        return {
-            "counts": {"rows": done.rows, "new": int(done.new)},
-            "files": [] if done.pack is None else [str(done.pack)],
-        }
+    done = close_books(open_home(config), month, by=by, now=datetime.now(UTC))
+    if not done.closed:
+        gates = "; ".join(f"{refusal.code}: {refusal.cure}" for refusal in done.refused)
+        raise GateRefusedError(f"{month} was not closed: {gates}")
+    return {
+        "counts": {"rows": done.rows, "new": int(done.new)},
+        "files": [] if done.pack is None else [str(done.pack)],
+    }
 
 
 @task(task_run_name="delete", **TRIED, **KEPT)
+@guarded
 def delete(config: Path, today: date, by: str) -> Counts:
     """Delete what is past its time on this UTC day."""
-    with guarded():
-        done = deleted(open_home(config), today=today, now=datetime.now(UTC), by=by)
-        if done.applied.failed:
-            raise LeftBehindError(
-                f"{len(done.applied.failed)} deletions failed and are tried again by the next run; "
-                "`weighbridge retention plan` names them"
-            )
-        return {
-            "receipts": len(done.applied.receipts),
-            "rows": sum(receipt.rows for receipt in done.applied.receipts),
-            "resumed": done.applied.resumed,
-            "repeated": len(done.applied.repeated),
-        }
+    done = deleted(open_home(config), today=today, now=datetime.now(UTC), by=by)
+    if done.applied.failed:
+        raise LeftBehindError(
+            f"{len(done.applied.failed)} deletions failed and are tried again by the next run; "
+            "`weighbridge retention plan` names them"
+        )
+    return {
+        "receipts": len(done.applied.receipts),
+        "rows": sum(receipt.rows for receipt in done.applied.receipts),
+        "resumed": done.applied.resumed,
+        "repeated": len(done.applied.repeated),
+    }

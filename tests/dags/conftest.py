@@ -1,0 +1,254 @@
+"""A Prefect server on loopback, its deployments and a worker: started once, used by every test of this folder.
+
+Prefect is never imported into the test process: what it sets up at import would stay for all other tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ROOT
+
+from weighbridge.pipeline.run.demo import new_home
+from weighbridge.pipeline.run.home import Home, open_home
+from weighbridge.pipeline.run.night import Intake, night
+from weighbridge.pipeline.simulate.simulate import simulate
+
+# One process serves all tests of a folder, so they go to one worker of the test run (`--dist loadgroup`).
+PREFECT = pytest.mark.xdist_group("prefect")
+FIRST_DAY = date(2026, 1, 5)
+SLOW_S = 240
+_SILENT = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything of this folder goes to one process."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(PREFECT)
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment of a process that knows no Prefect but the one that is named."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "WEIGHBRIDGE_"))}
+    return kept | {"HOME": str(home), "PREFECT_HOME": str(home / "prefect"), **_SILENT} | more
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server.
+
+    Attributes:
+        url: of its API.
+        env: the environment of its clients.
+        folder: where it and they keep their files.
+    """
+
+    url: str
+    env: Mapping[str, str]
+    folder: Path
+
+    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Its answer to a request, with a body a POST. A server whose database is busy is asked again."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
+        for _ in range(20):
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.loads(answer.read() or b"null")
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code != 503:
+                    raise
+                time.sleep(0.5)
+        raise AssertionError(f"{path}: the server is busy all the time")
+
+    def runs(self, flow: str) -> list[dict[str, Any]]:
+        """The runs of a flow, the newest first."""
+        body = {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_DESC"}
+        found: list[dict[str, Any]] = self.ask("/flow_runs/filter", body)
+        return [run for run in found if run["state_type"] != "SCHEDULED" or run["auto_scheduled"] is False]
+
+    def tasks(self, run: str) -> dict[str, dict[str, Any]]:
+        """Name -> task run, of one flow run."""
+        body = {"flow_runs": {"id": {"any_": [run]}}}
+        return {task["name"]: task for task in self.ask("/task_runs/filter", body)}
+
+    def deployment(self, flow: str) -> dict[str, Any]:
+        """What was deployed of a flow."""
+        found: dict[str, Any] = self.ask(f"/deployments/name/{flow}/weighbridge")
+        return found
+
+    def start(self, flow: str, **parameters: object) -> str:
+        """Have a worker run a deployment; the id of the run."""
+        path = f"/deployments/{self.deployment(flow)['id']}/create_flow_run"
+        return str(self.ask(path, {"parameters": parameters})["id"])
+
+    def state(self, run: str) -> str:
+        """The type of the state of a run."""
+        return str(self.ask(f"/flow_runs/{run}")["state_type"])
+
+    def reaches(self, run: str, *states: str) -> str:
+        """Wait until a run is in one of these states, and say in which."""
+        until(lambda: self.state(run) in states, f"the run is {' or '.join(states)}")
+        return self.state(run)
+
+    def command(self, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run `weighbridge` as a client of this server."""
+        return weighbridge({**self.env, **more}, *arguments)
+
+
+def weighbridge(env: Mapping[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run `weighbridge` in a process of its own."""
+    command = [sys.executable, "-m", "weighbridge.cli", *map(str, arguments)]
+    return subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False, timeout=SLOW_S)
+
+
+def prefect(env: Mapping[str, str], *arguments: str, cwd: Path | None = None) -> str:
+    """Run `prefect` and return what it says."""
+    command = [sys.executable, "-m", "prefect", "--no-prompt", *arguments]
+    done = subprocess.run(command, env=dict(env), cwd=cwd, capture_output=True, text=True, check=False, timeout=SLOW_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def until(holds: Callable[[], bool], what: str, seconds: float = SLOW_S) -> None:
+    """Wait for something to come true."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"{what}: not after {seconds} seconds"
+        time.sleep(0.2)
+
+
+def started(arguments: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """A process of Prefect in a group of its own, what it says in a file."""
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "prefect", *arguments],
+            env=dict(env),
+            cwd=log.parent,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those it started, and no others."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server on a free port of loopback, with nothing on it; stopped at the end."""
+    folder = tmp_path_factory.mktemp("prefect")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
+    env = environment(
+        folder,
+        PREFECT_API_URL=url,
+        PREFECT_SERVER_EPHEMERAL_ENABLED="false",
+        PREFECT_SERVER_UI_ENABLED="false",
+        PREFECT_WORKER_QUERY_SECONDS="1",
+        PREFECT_LOGGING_LEVEL="WARNING",
+    )
+    process = started(["server", "start", "--host", "127.0.0.1", "--port", str(port)], env, folder / "server.log")
+    try:
+        found = Server(url, env, folder)
+        until(lambda: process.poll() is not None or healthy(found), "the server is up")
+        assert process.poll() is None, (folder / "server.log").read_text()
+        yield found
+    finally:
+        ended(process)
+
+
+def healthy(server: Server) -> bool:
+    """Whether it answers."""
+    try:
+        return server.ask("/health") is True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(scope="session")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation with 200 simulated attempts of four days in its spool; only to be copied."""
+    home = new_home(tmp_path_factory.mktemp("scheduled") / "home", 3)
+    simulate(home.spool, attempts=200, seed=3, days=4, start=FIRST_DAY, key=home.key)
+    return home.root
+
+
+@pytest.fixture(scope="session")
+def plain(waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The installation after a night without Prefect; only to be read."""
+    home = copied(waiting, tmp_path_factory.mktemp("plain") / "home")
+    night(home, [home.spool], Intake(day=FIRST_DAY))
+    return home
+
+
+@pytest.fixture
+def home(waiting: Path, tmp_path: Path) -> Home:
+    """An installation whose night is still to come."""
+    return copied(waiting, tmp_path / "home")
+
+
+def copied(root: Path, to: Path) -> Home:
+    """The installation in another place."""
+    shutil.copytree(root, to)
+    return open_home(to, env={})
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A server with the deployments of `prefect.yaml` and a worker.
+
+    Attributes:
+        server: the server.
+        home: the installation the deployments are about.
+    """
+
+    server: Server
+    home: Home
+
+
+@pytest.fixture(scope="session")
+def deployed(server: Server, waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """The deployments of the checkout, put on the server as `prefect.yaml` says, and a worker that runs them."""
+    home = copied(waiting, tmp_path_factory.mktemp("deployed") / "home")
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copy(ROOT / "prefect.yaml", folder)
+    server.ask("/work_pools/", {"name": "weighbridge", "type": "process"})
+    server.ask("/work_pools/weighbridge/queues", {"name": "lake", "concurrency_limit": 1})
+    prefect({**server.env, "WEIGHBRIDGE_CONFIG": str(home.root)}, "deploy", "--all", cwd=folder)
+    worker = started(["worker", "start", "--pool", "weighbridge"], server.env, server.folder / "worker.log")
+    try:
+        yield Deployed(server, home)
+    finally:
+        ended(worker)
