@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import quietly
 
+from weighbridge.pipeline.close.adjust import CODES
 from weighbridge.pipeline.lake import Lake
 
 Run = Callable[..., Any]
@@ -151,6 +152,12 @@ def test_what_came_late_is_booked_by_the_next_close(weighbridge: Run, home: Path
     assert told["money"][0]["parts"]["data"] != "0"
     listed = weighbridge("findings", "ls", "--month", "2026-02", "--code", "late_data", "--config", home, "--json").json
     assert {row["origin"] for row in listed} == {"close"}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_codes_of_a_close_can_be_asked_for_before_there_are_any(weighbridge: Run, closed_once: Path, code: str) -> None:
+    ran = weighbridge("findings", "ls", "--code", code, "--config", closed_once, "--json")
+    assert (ran.code, ran.json) == (0, [])
 
 
 @pytest.mark.parametrize("text", ["now", "now:", "now:2026-13"])

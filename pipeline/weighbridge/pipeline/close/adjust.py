@@ -39,6 +39,7 @@ from weighbridge.schemas.finding import EVIDENCE_ROWS, Finding
 from weighbridge.schemas.identity import framed
 
 LOST = "closed_rows_missing"
+CODES = (LATE, REPORTS, PRICES, NAMES, LOST)
 _ABOUT = (*CELL, "currency")
 _TABLES = ("attempt", "usage_report", "reading", "priced_amount")
 _CURES = {
