@@ -111,3 +111,13 @@ def test_a_column_that_is_newer_than_a_file_is_null_in_its_rows(tmp_path: Path) 
     assert {name: values.to_pylist() for name, values in columns.items()} == {"reason": ["quota"], "segment": [None]}
     ((_, columns),) = texts(lake, "gap", ["segment"], [part])
     assert columns["segment"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("name", ["a b", "a[1]*", "ä?"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    lake = Lake.create(tmp_path / name)
+    lake.append("gap", gaps(FIRST, "a"))
+    ((_, rows),) = files("gap", lake.parts("gap"))
+    assert rows.select("source").collect()["source"].to_list() == ["a"]
+    assert counted(lake)[FIRST]["source"] == Counter({"a": 1})
+    assert bounds(lake, lake.parts("gap")[0])["attempts"] == Bound(1, 0)

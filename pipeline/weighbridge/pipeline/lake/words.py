@@ -31,7 +31,8 @@ def files(table: str, parts: Iterable[Part]) -> Iterator[tuple[Part, pl.LazyFram
     types = polars_schema(table)
     stored = {name: kind for name, kind in types.items() if name != "day"} if declared(table).daily else types
     for part in parts:
-        rows = pl.scan_parquet(part.address, schema=stored, missing_columns="insert", hive_partitioning=False)
+        address = part.address.removeprefix("file://")
+        rows = pl.scan_parquet(address, schema=stored, missing_columns="insert", hive_partitioning=False, glob=False)
         yield part, rows.with_columns(day=pl.lit(part.day, pl.Date)) if part.day is not None else rows
 
 

@@ -177,7 +177,7 @@ def _quarantine(lake: Lake) -> Check:
     count = lake.rows("quarantine")
     if not count:
         return Check("quarantine", Health.OK, "empty")
-    return Check("quarantine", Health.NOTICE, f"{count:,} rows", "see `weighbridge findings ls`")
+    return Check("quarantine", Health.NOTICE, f"{count:,} rows", "see `weighbridge quarantine ls`")
 
 
 def _token_ids(lake: Lake, settings: Settings) -> Check:
