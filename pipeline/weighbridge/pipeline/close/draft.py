@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weighbridge.pipeline.close import merkle, row_bytes
-from weighbridge.pipeline.close.layout import NEIGHBOURS, PartName
+from weighbridge.pipeline.close.layout import MANIFEST, NEIGHBOURS, PartName
 from weighbridge.pipeline.close.manifest import PartEntry, TableEntry
 from weighbridge.pipeline.close.plain import sha256_of
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.schemas.table import Table
 
+UNENTERED = ".unentered-"
 _DRAFT, _OLD = ".draft", ".old"
 
 
@@ -93,13 +94,26 @@ def draft(packs: Path, period: str, key: bytes) -> Iterator[Draft]:
 
 
 def _put(folder: Path, target: Path) -> None:
-    """Rename a finished draft. A pack that stands there was never entered in the lake: nobody closes twice."""
+    """Rename a finished draft into its place.
+
+    A pack that stands there already was never entered in this lake: a close was cut short, or the lake was restored
+    from a backup. The same one gives way; another one is evidence, and is kept beside it.
+    """
     old = target.with_name(f"{folder.name.removesuffix(_DRAFT)}{_OLD}")
     if target.exists():
-        target.rename(old)
+        same = (target / MANIFEST).is_file() and sha256_of(target / MANIFEST) == sha256_of(folder / MANIFEST)
+        target.rename(old if same else _free(target))
     folder.rename(target)
     sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _free(target: Path) -> Path:
+    """A name beside the pack of a month that nothing has yet."""
+    number = 1
+    while (found := target.with_name(f"{target.name}{UNENTERED}{number}")).exists():
+        number += 1
+    return found
 
 
 def _sweep(packs: Path, period: str) -> None:

@@ -91,7 +91,7 @@ def forget(
     done = []
     with lake.lock():
         for folder in sorted(packs.iterdir()) if packs.is_dir() else ():
-            if is_pack(folder) and not folder.name.startswith(".") and (through is None or folder.name <= through):
+            if is_pack(folder) and not folder.name.startswith(".") and (through is None or folder.name[:7] <= through):
                 with told("erasing from the close pack", str(folder)):
                     if found := _forget(Pack(folder), which, rule=rule, by=by, now=now):
                         done.append(found)
