@@ -13,6 +13,7 @@ nothing to do with the hour (half of the rows are zero, a few rows an hour) woul
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +28,8 @@ WEEK = 7
 DAY_HOURS = 24
 # Standard deviations by which a season has to bring rows closer together.
 _BEYOND_CHANCE = 2
+# Counters of rows per week and hour that are kept at once.
+_COUNTERS = 2**22
 # Levels, finest last.
 CELL, HOUR_OF_DAY, HOUR_OF_WEEK = range(3)
 
@@ -65,23 +68,28 @@ def centred(
     held = (rows.day >= start) & (rows.day <= today) & (y != UNKNOWN)
     if out is not None and out.any():
         held &= ~out[rows.series, rows.day] | (rows.day == today)
-    at = np.flatnonzero(held)
-    own, day, hour, value = rows.series[at], rows.day[at], rows.hour[at], y[at]
+    own, day, hour, value = (_kept(each, held) for each in (rows.series, rows.day, rows.hour, y))
     past, asked = day < today, np.flatnonzero(day >= since)
     level = _levels(own, day, hour, past & (hour != NO_HOUR), series, today)
-    shown, levels = value[asked], level[asked]
-    plain = _medians(own[past].astype(np.int64), value[past], own[asked].astype(np.int64), shown, np.zeros(1, bool))
-    centre = plain.astype(np.int32)
-    for season in (HOUR_OF_DAY, HOUR_OF_WEEK):
+    shown, levels, shows = value[asked], level[asked], past[asked]
+    plain = _Medians.of(own[past].astype(np.int64), value[past], series).whole[own[asked]]
+    centre = plain.copy()
+    for season, hours in ((HOUR_OF_DAY, DAY_HOURS), (HOUR_OF_WEEK, HOURS)):
         mine = levels == season
         if mine.any():
-            bins, learnt, wanted = _bins(own, hour, season), past & (hour != NO_HOUR), asked[mine]
-            centre[mine] = _medians(bins[learnt], value[learnt], bins[wanted], value[wanted], past[wanted])
-    shows = past[asked]
+            bins, learnt = _bins(own, hour, season), past & (hour != NO_HOUR)
+            medians = _Medians.of(bins[learnt], value[learnt], series * hours)
+            for rows_of, which in ((shows, medians.without), (~shows, medians.all_of)):
+                at = np.flatnonzero(mine & rows_of)
+                centre[at] = which(bins[asked[at]], shown[at])
     kept = asked[shows]
     better = _closer(own[kept], hour[kept], (shown - centre)[shows], (shown - plain)[shows], series)[own[asked]]
-    centre = np.where(better, centre, plain).astype(np.int32)
+    centre = np.where(better, centre, plain)
     return Centred(own[asked], day[asked], centre, shown - centre, np.where(better, levels, CELL).astype(np.int8))
+
+
+def _kept(values: NDArray[Any], held: Mask) -> NDArray[Any]:
+    return values if held.all() else values[held]
 
 
 def _closer(own: Small, hour: NDArray[np.uint8], seasonal: Ints, plain: Ints, series: int) -> Mask:
@@ -118,46 +126,70 @@ def _levels(
     if rich.any():
         place = (np.cumsum(rich) - 1).astype(np.int32)
         bins = _bins(place[own], hour, HOUR_OF_WEEK)
-        week = (today - 1 - day) // WEEK
-        mine = counted & rich[own]
-        weeks = np.zeros(int(rich.sum()) * HOURS, np.int16)
-        for number in np.unique(week[mine]):
-            weeks += np.bincount(bins[mine & (week == number)], minlength=len(weeks)) >= ROWS_A_WEEK
+        week = ((today - 1 - day) // WEEK).astype(np.int64)
+        mine, size = counted & rich[own], int(rich.sum()) * HOURS
+        weeks = np.zeros(size, np.int16)
+        # Many weeks at once, as far as their counters stay small.
+        for first in range(0, int(week.max(initial=0)) + 1, step := max(_COUNTERS // size, 1)):
+            now = mine & (week >= first) & (week < first + step)
+            counts = np.bincount((week[now] - first) * size + bins[now], minlength=step * size)
+            weeks += (counts.reshape(step, size) >= ROWS_A_WEEK).sum(axis=0, dtype=np.int16)
         level[rich[own] & (weeks[np.where(rich[own], bins, 0)] >= WEEKS)] = HOUR_OF_WEEK
     level[hour == NO_HOUR] = CELL
     return level
 
 
-def _medians(bins: Ints, value: Small, wanted: Ints, own: Small, among: Mask) -> Ints:
-    """Per wanted row the median of the values of its bin, without its own; 0 where none is left.
+@dataclass(frozen=True, slots=True)
+class _Medians:
+    """The medians of bins of values, whole and with one of their values left out; 0 where there is none.
 
-    Of an even number of values it is the middle of the two in the middle, rounded down.
-
-    Args:
-        bins, value: the values and their bins.
-        wanted, own, among: per wanted row its bin, its value, and whether that is one of the values.
+    Of an even number of values it is the middle of the two in the middle, rounded down. Without a value below `low` it
+    is `below`, without one above `high` it is `above`, without one between them `between`.
     """
-    if not len(bins):
-        return np.zeros(len(wanted), np.int64)
-    ordered = pl.Series((bins << 32) | value).sort().to_numpy()
-    sizes = np.bincount(bins, minlength=int(wanted.max()) + 1)
-    starts = np.cumsum(sizes) - sizes
-    size, start = sizes[wanted], starts[wanted]
-    half, odd = size // 2, size % 2 == 1
 
-    def rank(place: Ints) -> Ints:
-        inside = start + np.clip(place, 0, np.maximum(size - 1, 0))
-        found: Ints = ordered[np.minimum(inside, len(ordered) - 1)] & 0xFFFFFFFF
+    whole: Small
+    low: Small
+    high: Small
+    below: Small
+    between: Small
+    above: Small
+
+    @classmethod
+    def of(cls, bins: Ints, value: Small, size: int) -> _Medians:
+        """The medians of `size` bins."""
+        ordered = pl.Series((bins << 32) | value).sort().to_numpy() if len(bins) else np.zeros(1, np.int64)
+        sizes = np.bincount(bins, minlength=size)
+        starts = np.cumsum(sizes) - sizes
+        half, odd = sizes // 2, sizes % 2 == 1
+
+        def rank(place: Ints) -> Ints:
+            inside = starts + np.clip(place, 0, np.maximum(sizes - 1, 0))
+            found: Ints = np.where(sizes > 0, ordered[np.minimum(inside, len(ordered) - 1)] & 0xFFFFFFFF, 0)
+            return found
+
+        before, middle, after = rank(half - 1), rank(half), rank(half + 1)
+        whole = np.where(odd, middle, (before + middle) // 2)
+        alone = sizes == 1
+        # Without a low value the middle moves up, without a high one down, without the middle one to both sides.
+        parts = (
+            whole,
+            np.where(odd, middle, before + 1),
+            np.where(odd, middle, before),
+            np.where(alone, whole, np.where(odd, (middle + after) // 2, middle)),
+            np.where(alone, whole, (before + after) // 2),
+            np.where(alone, whole, np.where(odd, (before + middle) // 2, before)),
+        )
+        return cls(*(part.astype(np.int32) for part in parts))
+
+    def all_of(self, bins: Ints, _: Small) -> Small:
+        """Per row the median of its bin."""
+        return self.whole[bins]
+
+    def without(self, bins: Ints, own: Small) -> Small:
+        """Per row the median of its bin without the row's own value, which is one of them."""
+        found = self.between[bins]
+        at = np.flatnonzero(own < self.low[bins])
+        found[at] = self.below[bins[at]]
+        at = np.flatnonzero(own > self.high[bins])
+        found[at] = self.above[bins[at]]
         return found
-
-    before, middle, after = rank(half - 1), rank(half), rank(half + 1)
-    whole = np.where(odd, middle, (before + middle) // 2)
-    # Without a low value the middle moves up, without a high one down, without the middle one to both sides.
-    from_odd = np.where(
-        own < middle,
-        (middle + after) // 2,
-        np.where(own > middle, (before + middle) // 2, (before + after) // 2),
-    )
-    without = np.where(odd, from_odd, np.where(own <= before, middle, before))
-    found = np.where(among & (size > 1), without, whole)
-    return np.where(size > 0, found, 0)

@@ -101,8 +101,8 @@ def _means(rows: Centred, chosen: Mask, cells: int) -> Floats:
 
 
 def _moving(series: Small, y: Ints, cells: int) -> Mask:
-    low, high = np.full(cells, np.iinfo(np.int64).max), np.full(cells, -1, np.int64)
-    np.minimum.at(low, series, y)
-    np.maximum.at(high, series, y)
-    found: Mask = high > low
+    any_of_it = np.zeros(cells, np.int64)
+    any_of_it[series] = y  # of several the last: whichever, for the others are held against it
+    found = np.zeros(cells, bool)
+    found[series[y != any_of_it[series]]] = True
     return found
