@@ -23,6 +23,9 @@ def report(
         Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to. Default: of the settings.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the report.")] = None,
+    edition: Annotated[
+        str, typer.Option("--edition", metavar="NAME", help="billing, or shared: for everybody, from histograms alone.")
+    ] = "billing",
     timezone: Timezone = None,
     as_json: AsJson = False,
     config: Config = None,
@@ -30,21 +33,24 @@ def report(
 ) -> int:
     """Write the report: one HTML page, one workbook, a folder of CSV tables.
 
-    Without a period, one report is written for each month the lake has. The same lake gives the same bytes.
+    Without a period, one report is written for each month the lake has. The same lake gives the same bytes. Closed
+    months are told as they were closed.
     """
-    from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.report.report import write_report
-    from weighbridge.pipeline.run.night import is_simulated
+    from weighbridge.pipeline.run.rooms import is_simulated, months_told, records_of
     from weighbridge.schemas.errors import ConfigError
 
     home = home_of(ctx, config, log_level, {"timezone": timezone, "title": title})
     lake, settings = home.lake(), home.settings
-    periods = [month] if month or since or until else list(months_of(lake))
+    periods = [month] if month or since or until else list(months_told(lake, edition))
     if not periods:
-        raise ConfigError("the lake has no rows yet; take files in with `weighbridge ingest`, or name a --month")
+        raise ConfigError(
+            "the lake has nothing to tell in this edition yet; take files in with `weighbridge ingest`, run "
+            "`weighbridge nightly`, or name a --month"
+        )
     written = [
         write_report(
-            lake,
+            records_of(home, each, since, until),
             month=each,
             first=since,
             last=until,
@@ -52,6 +58,7 @@ def report(
             zone=settings.timezone,
             title=settings.title,
             simulated=is_simulated(lake),
+            edition=edition,
         )
         for each in periods
     ]

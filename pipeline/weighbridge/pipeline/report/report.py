@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from weighbridge.pipeline.report import sections
+from weighbridge.pipeline.report import sections, shared_sections
 from weighbridge.pipeline.report.page import NOTICE, render
-from weighbridge.pipeline.report.period import Period, period_of
+from weighbridge.pipeline.report.period import Period, known_zone, period_of
 from weighbridge.pipeline.report.sheet import Block, Section, Sheet, sheets_of
 from weighbridge.pipeline.report.tables import csv_bytes, digest_of
 from weighbridge.pipeline.report.view import Records, View
@@ -19,7 +19,14 @@ from weighbridge.schemas.discovery import declared
 from weighbridge.schemas.errors import ConfigError
 
 TITLE = "Token and cost report"
-EDITIONS = {"billing": "Billing edition: exact figures, tenants under pseudonyms"}
+BILLING, SHARED = "billing", "shared"
+EDITIONS = {
+    BILLING: "Billing edition: exact figures, tenants under pseudonyms",
+    SHARED: "Shared edition: for everybody, no figure of fewer than 11 attempts",
+}
+# Edition -> its sections, and the tables whose days it is about.
+_SECTIONS = {BILLING: sections, SHARED: shared_sections}
+_HELD = {BILLING: ("attempt", "reading"), SHARED: ("shared_histogram",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ def write_report(
     zone: str = "UTC",
     title: str | None = None,
     simulated: bool = False,
-    edition: str = "billing",
+    edition: str = BILLING,
 ) -> ReportFiles:
     """Write the report of a month or of a range of days.
 
@@ -63,7 +70,7 @@ def write_report(
         zone: the time zone whose days are meant.
         title: the heading; by default `Token and cost report`.
         simulated: the data was made by the product itself; the report then says so everywhere.
-        edition: `billing`.
+        edition: `billing`, or `shared`: it goes into a folder of that name inside `out`, and counts UTC days.
 
     Raises:
         ConfigError: period, zone or edition cannot be used as given.
@@ -71,29 +78,33 @@ def write_report(
     """
     if edition not in EDITIONS:
         raise ConfigError(f"there is no edition {edition!r} of the report; choose one of {', '.join(EDITIONS)}")
-    held = sorted({day for table in ("attempt", "reading") for day in lake.days(table)}) if month is None else []
-    period = period_of(month=month, first=first, last=last, zone=zone, held=held)
+    held = sorted({day for table in _HELD[edition] for day in lake.days(table)}) if month is None else []
+    known_zone(zone)
+    days_of = "UTC" if edition == SHARED else zone
+    period = period_of(month=month, first=first, last=last, zone=days_of, held=held)
     return _written(View(lake, period, simulated=simulated), out, title or TITLE, edition)
 
 
-def page_of(out: Path, period: str) -> Path:
+def page_of(out: Path, period: str, edition: str = BILLING) -> Path:
     """The page of a period, `YYYY-MM` or `first_last`, in the folder of reports."""
-    return out / f"weighbridge-{period}.html"
+    if edition == BILLING:
+        return out / f"weighbridge-{period}.html"
+    return out / edition / f"weighbridge-{edition}-{period}.html"
 
 
-def contents(view: View) -> list[tuple[Section, tuple[Block, ...]]]:
-    """Every section of the folder with its blocks, in order."""
-    found = sorted(declared(sections, "SECTION", Section).values(), key=lambda section: section.order)
+def contents(view: View, edition: str = BILLING) -> list[tuple[Section, tuple[Block, ...]]]:
+    """Every section of an edition with its blocks, in order."""
+    found = sorted(declared(_SECTIONS[edition], "SECTION", Section).values(), key=lambda section: section.order)
     return [(section, section.query(view)) for section in found]
 
 
 def _written(view: View, out: Path, title: str, edition: str) -> ReportFiles:
-    filled = contents(view)
+    filled = contents(view, edition)
     sheets = [sheet for _, blocks in filled for sheet in sheets_of(blocks)]
     digest = digest_of(sheets)
     page = render(filled, view.period, title=title, edition=EDITIONS[edition], simulated=view.simulated, digest=digest)
-    out.mkdir(parents=True, exist_ok=True)
-    html = page_of(out, view.period.name)
+    html = page_of(out, view.period.name, edition)
+    html.parent.mkdir(parents=True, exist_ok=True)
     xlsx, folder = html.with_suffix(".xlsx"), html.with_name(f"{html.stem}-csv")
     tables = _write_tables(folder, sheets)
     _replace(html, page.encode())

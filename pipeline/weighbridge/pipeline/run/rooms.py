@@ -15,17 +15,20 @@ import polars as pl
 
 from weighbridge.pipeline.baseline.baseline import BaselineResult, baseline
 from weighbridge.pipeline.baseline.policy import BaselinePolicy
-from weighbridge.pipeline.close.closed import closed_records
+from weighbridge.pipeline.close.closed import closed_records, closes
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.ingest.readings import refresh_readings
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
-from weighbridge.pipeline.report.report import ReportFiles, write_report
+from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
+from weighbridge.pipeline.report.report import SHARED, ReportFiles, write_report
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.shared.shared import TABLE as SHARED_TABLE
 from weighbridge.pipeline.shared.shared import SharedResult, derive
 from weighbridge.pipeline.simulate.simulate import WRITERS
 from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE, validate
@@ -132,16 +135,51 @@ def write_reports(home: Home, months: Iterable[str], out: Path | None = None) ->
         DamagedError: a month is closed, and its pack is not the one that was closed.
     """
     settings = home.settings
-    lake = home.lake()
-    simulated = is_simulated(lake)
+    simulated = is_simulated(home.lake())
     return {
         month: write_report(
-            closed_records(lake, settings.closes, [month]),
+            records_of(home, month),
             month=month,
             out=out or home.reports,
             zone=settings.timezone,
             title=settings.title,
             simulated=simulated,
+        )
+        for month in months
+    }
+
+
+def records_of(home: Home, month: str | None, first: date | None = None, last: date | None = None) -> Records:
+    """The lake, with closed months of a period as they were closed.
+
+    Args:
+        home: the installation.
+        month: `YYYY-MM`; null: the months these days touch, all where neither is given.
+        first, last: days, both inclusive.
+
+    Raises:
+        DamagedError: a month is closed, and its pack is not the one that was closed.
+    """
+    lake = home.lake()
+    closed = closes(lake)
+    if month is None:
+        begin, end = f"{first:%Y-%m}" if first else "", f"{last:%Y-%m}" if last else "9999"
+        return closed_records(lake, home.settings.closes, [each for each in closed if begin <= each <= end])
+    return closed_records(lake, home.settings.closes, [month])
+
+
+def months_told(lake: Lake, edition: str) -> tuple[str, ...]:
+    """The months an edition of the report has anything to tell of."""
+    return months_of(lake.days(SHARED_TABLE)) if edition == SHARED else months_to_weigh(lake)
+
+
+def publish(home: Home, months: Iterable[str]) -> dict[str, ReportFiles]:
+    """Write the shared edition of these months into the folder `shared` of the reports, from shared tables alone."""
+    lake, settings = home.lake(), home.settings
+    simulated = is_simulated(lake)
+    return {
+        month: write_report(
+            lake, month=month, out=home.reports, title=settings.title, simulated=simulated, edition=SHARED
         )
         for month in months
     }

@@ -24,7 +24,7 @@ from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.reconcile.announced import settled
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
-from weighbridge.pipeline.report.report import page_of
+from weighbridge.pipeline.report.report import SHARED, page_of
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import (
     all_months,
@@ -32,6 +32,7 @@ from weighbridge.pipeline.run.rooms import (
     is_simulated,
     judge,
     priced_in,
+    publish,
     read_anew,
     set_prices,
     share,
@@ -260,6 +261,29 @@ def _report(home: Home, months: Sequence[str], _today: date) -> Work:
     return Work({"reports": len(files)}, {month: made.html for month, made in files.items()})
 
 
+def publish_marks(home: Home, _today: date) -> dict[str, str]:
+    """Months of which anything was released, marked by that and by how it is shown."""
+    lake = home.lake()
+    days = marks_by_day(lake, ("shared_histogram",))
+    place = os.path.relpath(home.reports, home.root)
+    shown = [home.settings.title, place, is_simulated(lake)]
+    months = sorted({f"{day:%Y-%m}" for day in days})
+    return {
+        month: hashed([*shown, *(f"{day} {mark}" for day, mark in days.items() if f"{day:%Y-%m}" == month)])
+        for month in months
+    }
+
+
+def _publish(home: Home, months: Sequence[str], _today: date) -> Work:
+    files = publish(home, months)
+    return Work({"reports": len(files)}, {month: made.html for month, made in files.items()})
+
+
+def _published(home: Home, month: str) -> bool:
+    """Whether the page is there, or went because its time was over."""
+    return page_of(home.reports, month, SHARED).is_file() or month in stamps_of(home).of(FORGOTTEN)
+
+
 def _touches(month: str, day: date) -> bool:
     first, last = ends(month)
     return first - _AROUND <= day <= last + _AROUND
@@ -281,8 +305,9 @@ ADJUST = Step("adjust", adjust_marks, _adjust)
 SHARE = Step("share", share_marks, _share)
 SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
 REPORT = Step("report", report_marks, _report, _page)
+PUBLISH = Step("publish", publish_marks, _publish, _published)
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT)
+NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT, PUBLISH)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}
