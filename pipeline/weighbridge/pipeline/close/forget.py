@@ -164,21 +164,12 @@ def _rewrite(
     pack: Pack, name: PartName, table: Table, kept: pl.DataFrame, places: Sequence[int], rows: int
 ) -> Iterator[tuple[str, tuple[int, str]]]:
     """Write the rows that stay, and the salts of each of them; the salts of the others are nothing."""
-    salts = _salts(pack, (name.table, name.part))
+    salts = pack.salts((name.table, name.part))
     staying = set(places)
     blank = bytes(merkle.SALT_BYTES)
     raw = b"".join(salts[place] if place in staying else blank for place in range(rows))
     yield name.rows, write_rows(pack.folder / name.rows, arrow(table, kept))
     yield name.salts, write_file(pack.folder / name.salts, raw)
-
-
-def _salts(pack: Pack, place: tuple[str, str]) -> list[bytes]:
-    name = pack.present[place]
-    raw = pack.read(name.salts)
-    if name.erasure:
-        return merkle.split(raw, merkle.SALT_BYTES)
-    blocks = merkle.split(raw, merkle.HASH_BYTES)
-    return [salt for block in blocks for salt in merkle.row_salts(block, merkle.BLOCK_ROWS)]
 
 
 def _span(

@@ -161,7 +161,7 @@ def _part(pack: Pack, entry: PartEntry, found: Integrity) -> None:
     try:
         table = pack.manifest.tables[name.table].declared()
         hashes = merkle.split(pack.read(name.leaves))
-        salts = _salts(pack, entry, pack.read(name.salts))
+        salts = pack.salts((name.table, name.part))
     except DamagedError as error:
         if not str(error).endswith("is missing"):
             found.add(Kind.PARTITION, str(name), str(error))
@@ -192,14 +192,6 @@ def _part(pack: Pack, entry: PartEntry, found: Integrity) -> None:
     _name(table, data, bad[:_NAMED], kind, name.rows, found)
     if len(bad) > _NAMED:
         found.add(kind_of(name.rows), name.rows, f"{len(bad) - _NAMED} more rows are not those that were closed")
-
-
-def _salts(pack: Pack, entry: PartEntry, raw: bytes) -> Sequence[bytes]:
-    """The salt of each row."""
-    if pack.present[entry.name.table, entry.name.part].erasure:
-        return merkle.split(raw, merkle.SALT_BYTES)
-    blocks = merkle.split(raw, merkle.HASH_BYTES)
-    return [salt for block in blocks for salt in merkle.row_salts(block, merkle.BLOCK_ROWS)]
 
 
 def _bad_rows(

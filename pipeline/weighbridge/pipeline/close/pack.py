@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from weighbridge.pipeline.close import merkle
 from weighbridge.pipeline.close.erasure_record import Erasure, erasure_of
 from weighbridge.pipeline.close.layout import (
     CLOSED,
@@ -121,6 +122,19 @@ class Pack:
     def erased_rows(self, table: str) -> int:
         """How many rows of a table are gone."""
         return sum(len(places) for (name, _), places in self.erased.items() if name == table)
+
+    def salts(self, place: tuple[str, str]) -> list[bytes]:
+        """The salt of each row a part had; of an erased one it is nothing, of the last block there may be more.
+
+        Raises:
+            DamagedError: their file is missing.
+        """
+        name = self.present[place]
+        raw = self.read(name.salts)
+        if name.erasure:
+            return merkle.split(raw, merkle.SALT_BYTES)
+        blocks = merkle.split(raw, merkle.HASH_BYTES)
+        return [salt for block in blocks for salt in merkle.row_salts(block, merkle.BLOCK_ROWS)]
 
     def scan(
         self, table: str, *, first: date | None = None, last: date | None = None, columns: Sequence[str] | None = None
