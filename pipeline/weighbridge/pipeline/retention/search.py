@@ -71,11 +71,11 @@ class Needles:
 
     @cached_property
     def _long(self) -> dict[int, list[bytes]]:
-        """First eight bytes, as a number -> needles that begin so."""
+        """Last eight bytes, as a number -> needles that end so: ids of one hour begin alike."""
         found: dict[int, list[bytes]] = {}
         for needle in self._texts:
             if len(needle) >= _WORD:
-                found.setdefault(int.from_bytes(needle[:_WORD], "little"), []).append(needle)
+                found.setdefault(int.from_bytes(needle[-_WORD:], "little"), []).append(needle)
         return found
 
     @cached_property
@@ -83,13 +83,13 @@ class Needles:
         return [needle for needle in self._texts if len(needle) < _WORD]
 
     @cached_property
-    def _heads(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    def _tails(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         return np.array(sorted(self._long), dtype=np.uint64)
 
     @cached_property
     def _filter(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         table = np.zeros(1 << _FILTER_BITS, dtype=np.bool_)
-        table[_folded(self._heads)] = True
+        table[_folded(self._tails)] = True
         return table
 
     @cached_property
@@ -107,12 +107,18 @@ class Needles:
             count = (len(raw) - shift) // _WORD
             words = np.frombuffer(raw, dtype="<u8", count=count, offset=shift)
             likely = np.flatnonzero(self._filter[_folded(words)])
-            hits = likely[np.isin(words[likely], self._heads)]
-            for at in hits:
-                start = shift + int(at) * _WORD
+            for at in likely[self._is_tail(words[likely])]:
+                end = shift + (int(at) + 1) * _WORD
                 for needle in self._long[int(words[at])]:
-                    if raw.startswith(needle, start):
+                    if raw.endswith(needle, 0, end):
                         found.add(self._texts[needle])
+        return found
+
+    def _is_tail(
+        self, words: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        at = np.minimum(np.searchsorted(self._tails, words), len(self._tails) - 1)
+        found: np.ndarray[tuple[int], np.dtype[np.bool_]] = self._tails[at] == words
         return found
 
 
