@@ -114,7 +114,7 @@ def _in_order(frame: pl.DataFrame, columns: Sequence[Column]) -> tuple[Row, ...]
     """Rows in the order measures are declared in, then by what else they have."""
     order = {str(measure): place for place, measure in enumerate(SharedMeasure)}
     ranked = frame.with_columns(_place=pl.col("measure").replace_strict(order, return_dtype=pl.Int64))
-    beside = [name for name in ("unit", "low") if name in frame.columns]
+    beside = [name for name in ("unit", "low", "high") if name in frame.columns]
     return rows_of(ranked.sort("_place", *beside, nulls_last=False), columns)
 
 
