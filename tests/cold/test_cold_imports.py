@@ -96,6 +96,7 @@ def test_all_verbs_are_looked_at() -> None:
         "",
         *"init demo simulate ingest validate read conformance reconcile report nightly explain doctor digest".split(),
         *("findings ls", "findings show", "findings ack", "findings waive", "prices ls"),
+        *("run nightly", "run monthly", "run backfill", "run retention"),
         *("quarantine ls", "quarantine show", "quarantine retry", "quarantine release"),
     }
 
