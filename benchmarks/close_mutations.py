@@ -224,7 +224,7 @@ def swapped(bench: Bench, draw: random.Random) -> Mutation:
 
 def linked(bench: Bench, draw: random.Random) -> Mutation:
     """A link in place of a file, to the same bytes elsewhere."""
-    (name,) = bench.pick(draw, under=draw.choice(["rows/", "proof/", "pins/", FIGURES]))
+    (name,) = bench.pick(draw)
     target = bench.sealed.folder.parent / "elsewhere"
     target.write_bytes(bench.whole[name])
     path = bench.sealed.folder / name

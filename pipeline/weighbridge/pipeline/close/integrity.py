@@ -94,13 +94,14 @@ def _files(pack: Pack, found: Integrity) -> Iterator[str]:
         found.add(kind_of(path), path, "is missing")
         found.readable &= not path.startswith("rows/")
         yield path
+    for path in sorted(path for path in expected & present.keys() if not present[path]):
+        found.add(kind_of(path), path, "is no plain file")
+        yield path
     for path, (size, digest) in sorted(pack.files.items()):
-        if path not in present:
-            continue
         file = pack.folder / path
-        if not present[path]:
-            found.add(kind_of(path), path, "is no plain file")
-        elif file.stat().st_size != size:
+        if not present.get(path):
+            continue
+        if file.stat().st_size != size:
             found.add(kind_of(path), path, f"has {file.stat().st_size} bytes, it was closed with {size}")
         elif sha256_of(file) != digest:
             found.add(kind_of(path), path, "its bytes are not those it was closed with")

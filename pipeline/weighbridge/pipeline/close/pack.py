@@ -16,7 +16,6 @@ from weighbridge.pipeline.close import merkle
 from weighbridge.pipeline.close.erasure_record import Erasure, erasure_of
 from weighbridge.pipeline.close.layout import (
     CLOSED,
-    ERASURES,
     FIGURES,
     MANIFEST,
     NEIGHBOURS,
@@ -193,13 +192,6 @@ def _blank(table: str) -> pl.LazyFrame:
     blank = pl.from_arrow(CLOSED[table].schema().empty_table())
     assert isinstance(blank, pl.DataFrame)
     return blank.lazy()
-
-
-def numbered(pack: Pack) -> list[int]:
-    """The numbers of the erasure files that lie there, in order, whether or not they can be read."""
-    folder = pack.folder / ERASURES
-    names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
-    return [int(name) for name in names if name.isdigit()]
 
 
 def is_pack(folder: Path) -> bool:
