@@ -683,6 +683,7 @@ BASELINE = Table(
         count("test_days", "days of the reference window the promise was tested on"),
         count("test_alarms", "of them: days that would have been an alarm at the promise"),
         real("dispersion", "how far those days scatter: 1 where rows of a day have nothing in common"),
+        real("cluster", "how many rows count as one in the test, because rows of a day have something in common"),
         strings("evidence", "attempt ids behind a reported row, lowest first, at most 20", personal=True),
     ),
     key=("tenant", "task", "model", "model_revision", "tokenizer", "strategy_id", "measure", "token_class", "day"),

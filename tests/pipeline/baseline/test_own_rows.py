@@ -9,6 +9,7 @@ from tests.pipeline.baseline.conftest import NAME, Ints, history_of, lognormal, 
 from weighbridge.pipeline.baseline.history import History
 from weighbridge.pipeline.baseline.own_rows import FEWEST, OwnRows, SelfTest, by_own_rows, squared_deviations
 from weighbridge.pipeline.baseline.season import centred
+from weighbridge.pipeline.baseline.spans import Floats
 
 DAYS = 33
 
@@ -18,6 +19,12 @@ def of(history: History) -> OwnRows:
     window = window_of(history)
     rows = centred(history.rows, NAME, history.series, start=0, since=window.today - 28, today=window.today)
     return by_own_rows(rows, history.series, today=window.today, reference_days=28, quiet=window.quiet)
+
+
+def p_of(history: History, cluster: float = 1.0) -> Floats:
+    """Its p-values, where so many rows count as one."""
+    found = of(history)
+    return found.p_value(np.full(len(found.rows), cluster))
 
 
 def drawn(rng: np.random.Generator, cells: int, a_day: float, values: Ints) -> tuple[Ints, Ints, Ints]:
@@ -37,8 +44,8 @@ SPIKY = np.array([318] * 30 + [877] * 20 + list(range(1, 2000, 40)) + [16_000] *
 def test_the_promise_holds_whatever_the_distribution(rng: np.random.Generator, values: Ints) -> None:
     """2,000 cells of which nothing changed: at most 5 % have a p-value of 5 %, 1 % of 1 %, but for chance."""
     cells = 2_000
-    found = of(history_of(*drawn(rng, cells, 30, values), length=DAYS))
-    p_values = found.p_value[np.isfinite(found.p_value)]
+    found = p_of(history_of(*drawn(rng, cells, 30, values), length=DAYS))
+    p_values = found[np.isfinite(found)]
     assert len(p_values) > cells * 0.99
     for level in (0.05, 0.01, 0.001):
         sd = np.sqrt(cells * level * (1 - level))
@@ -60,7 +67,7 @@ def test_two_hundred_rows_of_half_as_much_again_are_seen_on_their_first_day(
     series, day, tokens = lognormal(rng, 100, 200, days=DAYS)
     last = day == DAYS - 1
     tokens = np.where(last, np.rint(tokens * factor), tokens).astype(np.int64)
-    p_values = of(history_of(series, day, tokens, length=DAYS)).p_value
+    p_values = p_of(history_of(series, day, tokens, length=DAYS))
     assert (p_values < 1e-5).mean() >= found_at_least
 
 
@@ -68,9 +75,9 @@ def test_a_template_that_moves_the_middle_is_seen_though_the_top_is_where_it_was
     """Prompts capped at 1,000 tokens grow by 200: none of them lies above the 5 % limit, which is the cap."""
     series, day, tokens = lognormal(rng, 50, 200, days=DAYS, between=0.1)
     grown = np.where(day == DAYS - 1, tokens + 200, tokens)
-    found = of(history_of(series, day, np.minimum(grown, 1_000), length=DAYS))
-    assert found.exceeding.sum() == 0
-    assert (found.p_value < 1e-5).mean() > 0.95
+    history = history_of(series, day, np.minimum(grown, 1_000), length=DAYS)
+    assert of(history).exceeding.sum() == 0
+    assert (p_of(history) < 1e-5).mean() > 0.95
 
 
 def test_a_small_shift_is_seen_within_five_days(rng: np.random.Generator) -> None:
@@ -79,7 +86,7 @@ def test_a_small_shift_is_seen_within_five_days(rng: np.random.Generator) -> Non
 
     def seen_after(days: int) -> float:
         moved = np.where(day >= DAYS - days, np.rint(tokens * 1.3), tokens).astype(np.int64)
-        return float((of(history_of(series, day, moved, length=DAYS)).p_value < 1e-3).mean())
+        return float((p_of(history_of(series, day, moved, length=DAYS)) < 1e-3).mean())
 
     assert seen_after(1) < 0.5
     assert seen_after(5) > 0.75
@@ -90,19 +97,29 @@ def test_fewer_than_99_rows_raise_no_alarm_of_their_own() -> None:
     series = np.zeros(FEWEST + 9, np.int64)
     day = np.r_[np.arange(FEWEST - 1) % 28, np.full(10, 28)]
     tokens = np.r_[np.ones(FEWEST - 1, np.int64), np.full(10, 10**6)]
-    assert np.isnan(of(history_of(series, day, tokens, length=29)).p_value).all()
-    more = of(history_of(np.r_[0, series], np.r_[3, day], np.r_[1, tokens], length=29))
-    assert more.p_value[0] < 1e-9
+    assert np.isnan(p_of(history_of(series, day, tokens, length=29))).all()
+    more = p_of(history_of(np.r_[0, series], np.r_[3, day], np.r_[1, tokens], length=29))
+    assert more[0] < 1e-9
 
 
 def test_a_day_that_is_low_is_no_alarm_because_of_the_days_before_it(rng: np.random.Generator) -> None:
     """Four high days and then an ordinary one: the news is old."""
     series, day, tokens = lognormal(rng, 50, 100, days=DAYS)
     high = (day >= DAYS - 5) & (day < DAYS - 1)
-    found = of(
-        history_of(series, day, np.where(high, tokens * 3, np.where(day == DAYS - 1, tokens // 2, tokens)), length=DAYS)
-    )
-    assert (found.p_value > 0.5).all()
+    moved = np.where(high, tokens * 3, np.where(day == DAYS - 1, tokens // 2, tokens))
+    assert (p_of(history_of(series, day, moved, length=DAYS)) > 0.5).all()
+
+
+def test_where_two_rows_count_as_one_it_takes_twice_as_many(rng: np.random.Generator) -> None:
+    """The same p-value, about, as of half of the rows; never a smaller one than if each counted."""
+    series, day, tokens = lognormal(rng, 60, 200, days=DAYS)
+    moved = np.where(day == DAYS - 1, np.rint(tokens * 1.5), tokens).astype(np.int64)
+    half = rng.random(len(series)) < 0.5
+    both = p_of(history_of(series, day, moved, length=DAYS))
+    paired = p_of(history_of(series, day, moved, length=DAYS), cluster=2.0)
+    halved = p_of(history_of(series[half], day[half], moved[half], length=DAYS))
+    assert (paired >= both).all()
+    assert np.median(np.log10(paired)) == pytest.approx(np.median(np.log10(halved)), abs=1.0)
 
 
 # --- the self-test ----------------------------------------------------------------------------------------------

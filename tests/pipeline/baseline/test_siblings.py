@@ -11,7 +11,7 @@ from tests.pipeline.baseline.conftest import NAME, history_of, lognormal, policy
 
 from weighbridge.pipeline.baseline.judge import judged
 from weighbridge.pipeline.baseline.limits import ordered
-from weighbridge.pipeline.baseline.siblings import Kin, past_of, pooled_limits, rank_p_values, shrunk
+from weighbridge.pipeline.baseline.siblings import Kin, past_of, pooled_limits, rank_p_values, shrunk, without_week
 from weighbridge.schemas.enumerations import BaselineMethod, Measure
 
 DAYS = 85
@@ -71,7 +71,7 @@ def test_borrowing_finds_more_than_the_few_rows_alone_would() -> None:
         total[:, day] = y[:, place]
     kin = Kin(np.zeros(cells, np.int64), np.zeros(cells, np.int64))
     spread = np.full(cells, within * 2**20)
-    past, found = past_of(rows, total, spread, kin, reference=28)
+    past, found = past_of(rows, total / 2**20, spread, kin, reference=28)
     now = past.of(slice(None), -1)
     held = ordered(cell.astype(np.int32), y.ravel().astype(np.int32), cells)
     limit = pooled_limits(cell, y.ravel(), held, now, found, (Fraction(5, 100), Fraction(1, 100))).limit
@@ -91,10 +91,24 @@ def test_a_cell_of_few_rows_is_drawn_to_its_relatives_and_one_of_many_is_not() -
     mean = np.r_[np.linspace(5.8, 6.2, 10), 9.0, 9.0]
     total = np.rint(rows * mean[:, None] * 2**20).astype(np.int64)
     kin = Kin(np.zeros(12, np.int64), np.zeros(12, np.int64))
-    past, found = past_of(rows, total, np.full(12, 0.8 * 2**20), kin, reference=28)
+    past, found = past_of(rows, total / 2**20, np.full(12, 0.8 * 2**20), kin, reference=28)
     centre = shrunk(past.of(slice(None), -1), found).centre
     assert centre[10] < 7
     assert centre[11] > 8.5
+
+
+def test_what_days_of_the_week_have_in_common_is_taken_off(rng: np.random.Generator) -> None:
+    """Sundays of all cells of a task are lower by a half; those of another task are not."""
+    rows = rng.poisson(30, (40, 85))
+    family = np.repeat([0, 1], 20)
+    low = -0.7 * (np.arange(85) % 7 == 6) * (family == 0)[:, None]
+    noise = 0.1 * rng.standard_normal(rows.shape)
+    total = np.rint(rows * (6 + low + noise) * 2**20).astype(np.int64)
+    left = without_week(rows, total, Kin(np.arange(40), family)) / np.maximum(rows, 1)
+    sundays = np.arange(85) % 7 == 6
+    for task in (0, 1):
+        own = left[family == task]
+        assert own[:, sundays].mean() == pytest.approx(own[:, ~sundays].mean(), abs=0.02)
 
 
 def test_a_rank_among_others_is_a_p_value() -> None:

@@ -65,7 +65,7 @@ def of_test(test: SelfTest, kept: Mask) -> Columns:
         "kept": np.where(known, kept, np.nan),
         "test_days": np.where(known, test.days, -1),
         "test_alarms": np.where(known, test.alarms, -1),
-        "dispersion": np.where(known, test.squares / np.maximum(test.days, 1), np.nan),
+        "dispersion": np.where(known, test.dispersion(), np.nan),
     }
 
 

@@ -14,6 +14,7 @@ from weighbridge.pipeline.baseline.history import Ints, Mask
 from weighbridge.pipeline.baseline.own_rows import FEWEST, SelfTest, days_beside_all, squared_deviations, tested
 from weighbridge.pipeline.baseline.spans import Floats
 from weighbridge.pipeline.baseline.tails import hypergeometric_tail
+from weighbridge.pipeline.baseline.trust import Trust
 from weighbridge.pipeline.baseline.window import Window
 from weighbridge.schemas.enumerations import BaselineMethod, Measure
 
@@ -26,8 +27,23 @@ class Retries:
     retries: Ints
     day_tries: Ints
     day_retries: Ints
-    p_value: Floats
+    usable: Mask
     test: SelfTest
+
+    def p_value(self, cluster: Floats) -> Floats:
+        """Of the day; NaN where there are too few tries, or nothing was ever tried again.
+
+        Args:
+            cluster: per series how many tries count as one; see `OwnRows.p_value`.
+        """
+        out = np.full(len(self.tries), np.nan)
+        at = np.flatnonzero(self.usable & (self.retries + self.day_retries > 0))
+        size = cluster[at]
+        now, among = np.floor(self.day_retries[at] / size), np.ceil(self.day_tries[at] / size)
+        before, beside = np.floor(self.retries[at] / size), np.floor(self.tries[at] / size)
+        figures = (now, among, now + before, among + np.maximum(beside, before))
+        out[at] = hypergeometric_tail(*(figure.astype(np.int64) for figure in figures))
+        return out
 
 
 def retries_of(window: Window) -> Retries:
@@ -37,27 +53,20 @@ def retries_of(window: Window) -> Retries:
     before, again = tries[:, inside].sum(axis=1), retries[:, inside].sum(axis=1)
     now, now_again = tries[:, -1], retries[:, -1]
     usable = (before >= FEWEST) & (now > 0)
-    p_value = np.full(len(before), np.nan)
-    # Where nothing was ever tried again there is nothing to test.
-    at = np.flatnonzero(usable & (again + now_again > 0))
-    p_value[at] = hypergeometric_tail(now_again[at], now[at], (again + now_again)[at], (before + now)[at])
     quiet_tries, quiet_retries = tries[:, inside] * window.quiet, retries[:, inside] * window.quiet
     beside, squares = days_beside_all(quiet_retries, quiet_tries), squared_deviations(quiet_retries, quiet_tries)
     test = tested(beside, squares, (quiet_tries > 0) & (before >= FEWEST)[:, None])
-    return Retries(before, again, now, now_again, p_value, test)
+    return Retries(before, again, now, now_again, usable, test)
 
 
-def retry_rows(
-    window: Window, day: date, found: Retries, kept: Mask, free: Mask, p_value: Floats, hits: Mask
-) -> pl.DataFrame:
+def retry_rows(window: Window, day: date, found: Retries, trust: Trust, p_value: Floats, hits: Mask) -> pl.DataFrame:
     """The rows of the table.
 
     Args:
         window: the day and its past.
         day: its date.
         found: the retries.
-        kept: series whose reference kept the promise.
-        free: series that are judged by their rows; of the others, whole days are.
+        trust: which series may be judged by their rows.
         p_value: of the day.
         hits: what was found.
     """
@@ -65,8 +74,8 @@ def retry_rows(
     known = np.isfinite(share)
     columns: Columns = {
         "method": np.where(
-            np.where(free, found.tries >= FEWEST, np.isfinite(p_value)),
-            np.where(free, str(BaselineMethod.SHARE), str(BaselineMethod.DAY_COUNTS)),
+            np.where(trust.by_rows, found.tries >= FEWEST, np.isfinite(p_value)),
+            np.where(trust.by_rows, str(BaselineMethod.SHARE), str(BaselineMethod.DAY_COUNTS)),
             str(BaselineMethod.REFUSED),
         ),
         "rows": found.tries,
@@ -77,7 +86,8 @@ def retry_rows(
         "observed": found.day_retries,
         "p_value": p_value,
         "reported": hits,
-        **of_test(found.test, kept),
+        "cluster": np.where(trust.by_rows, trust.cluster, np.nan),
+        **of_test(found.test, trust.kept),
     }
     there = (found.tries > 0) | (found.day_tries > 0)
     return cell_rows(window.history.labels, day, Measure.RETRIES, None, there, columns)

@@ -40,17 +40,17 @@ _PROMISE_CURE = (
     "look for an incident in its reference window, and confirm or waive it."
 )
 _TOGETHER_CURE = (
-    "Rows of one day have something in common here (sessions, releases, batches, a season nobody named), so days are "
-    "judged as wholes; nothing to do unless it is news."
+    "Rows of one day have something in common here (sessions, releases, batches, a season nobody named), so several "
+    "count as one, or days are judged as wholes; nothing to do unless it is news."
 )
 _UNITS = {Measure.REQUESTS: "requests", Measure.RETRIES: "attempts"}
-# Cells with rows enough that are judged by whole days all the same.
-BY_DAYS = (pl.col("method") == str(BaselineMethod.SIBLINGS)) & (pl.col("rows") >= FEWEST)
+# Cells with rows enough of which not every row counts for itself.
+BY_DAYS = ((pl.col("method") == str(BaselineMethod.SIBLINGS)) & (pl.col("rows") >= FEWEST)) | (pl.col("cluster") > 1)
 TOLD = pl.col("reported") | ~pl.col("kept").fill_null(value=True) | BY_DAYS
 READ = (
     *("day", *SERIES, "measure", "token_class", "method", "driver", "key", "reported", "kept"),
     *("rows", "day_rows", "lower", "upper", "median", "expected", "observed", "amount", "currency"),
-    *("test_days", "test_alarms", "dispersion", "evidence"),
+    *("test_days", "test_alarms", "dispersion", "cluster", "evidence"),
 )
 
 
@@ -163,7 +163,7 @@ def _broken(rows: pl.DataFrame) -> Iterator[Finding]:
 def _together(rows: pl.DataFrame) -> Iterator[Finding]:
     """One for every task and class: how far days scatter, a hundred per cent being what chance makes of rows."""
     shared = rows.filter(BY_DAYS & pl.col("kept").fill_null(value=False))
-    for of_task in shared.partition_by("period", "task", "token_class", maintain_order=True):
+    for of_task in shared.partition_by("period", "task", "measure", "token_class", maintain_order=True):
         first: dict[str, Any] = of_task.row(0, named=True)
         last_day = of_task["day"].max()
         last = of_task.filter(pl.col("day") == last_day)
@@ -172,7 +172,7 @@ def _together(rows: pl.DataFrame) -> Iterator[Finding]:
             code=TOGETHER,
             severity=Severity.INFO,
             period=first["period"],
-            subject={"task": first["task"], "measure": first["token_class"]},
+            subject={"task": first["task"], "measure": first["token_class"] or first["measure"]},
             rows=int(last["rows"].sum()),
             expected=100,
             observed=scatter,

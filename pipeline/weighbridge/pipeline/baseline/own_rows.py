@@ -57,6 +57,10 @@ class SelfTest:
         above_mean = (root - (1 - 2 / (9 * days))) / np.sqrt(2 / (9 * days))
         return np.array([0.5 * math.erfc(value / math.sqrt(2)) for value in np.where(self.days > 0, above_mean, -9.0)])
 
+    def dispersion(self) -> Floats:
+        """How far days scatter, on average; 1 where rows of a day have nothing in common."""
+        return np.where(self.days > 0, self.squares / np.maximum(self.days, 1), 1.0)
+
     def without(self, doubted: Mask) -> SelfTest:
         """The same without some cells."""
         keep = (~doubted).astype(np.int64)
@@ -69,6 +73,23 @@ class SelfTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """New rows above one limit; one item per cell.
+
+    Attributes:
+        rate: of the limit.
+        day: how many of the day's rows lie above it.
+        recent: how many of the last five days' rows lie above that of the reference before them.
+        high: whether the day itself is high enough for these five days to be news.
+    """
+
+    rate: Fraction
+    day: Ints
+    recent: Ints
+    high: Mask
+
+
+@dataclass(frozen=True, slots=True)
 class OwnRows:
     """Every cell of a class by its own rows; arrays with one item per cell.
 
@@ -78,7 +99,8 @@ class OwnRows:
         upper, lower: scores of the band's ends; REFUSED where there are too few rows.
         rows: rows of the day.
         exceeding: of them above `upper`.
-        p_value: of the day; NaN where there are too few rows of the reference or none of the day.
+        earlier, recent: rows of the reference before the last five days, and of these.
+        answers: one for each limit.
         test: the self-test.
     """
 
@@ -88,12 +110,42 @@ class OwnRows:
     lower: Ints
     rows: Ints
     exceeding: Ints
-    p_value: Floats
+    earlier: Ints
+    recent: Ints
+    answers: tuple[Answer, ...]
     test: SelfTest
+
+    def p_value(self, cluster: Floats) -> Floats:
+        """Of the day; NaN where there are too few rows of the reference, or none of the day.
+
+        Args:
+            cluster: per cell how many rows count as one, because rows of a day have something in common; 1: none do.
+        """
+        sizes = self.reference.sizes
+        alone, long = (sizes >= FEWEST) & (self.rows > 0), (self.earlier >= FEWEST) & (self.recent > 0)
+        found, asked = np.ones(len(sizes)), np.zeros(len(sizes), np.int64)
+        for answer in self.answers:
+            found = np.minimum(found, _tail(answer.rate, answer.day, self.rows, sizes, cluster, alone))
+            news = _tail(answer.rate, answer.recent, self.recent, self.earlier, cluster, long & answer.high)
+            found = np.minimum(found, news)
+            asked += alone.astype(np.int64) + long
+        return np.where(alone, np.minimum(found * np.maximum(asked, 1), 1.0), np.nan)
+
+
+def _tail(rate: Fraction, exceeding: Ints, rows: Ints, reference: Ints, cluster: Floats, usable: Mask) -> Floats:
+    """P(at least so many of the rows above the limit of this rate); 1 where there is no asking."""
+    out = np.ones(len(rows))
+    at = np.flatnonzero(usable)
+    size = cluster[at]
+    # Rounded to the careful side: fewer beyond the limit, among more rows, beside fewer.
+    beyond, among = np.floor(exceeding[at] / size), np.ceil(rows[at] / size)
+    beside = np.floor(reference[at] / size).astype(np.int64)
+    out[at] = beta_binomial_tail(beyond.astype(np.int64), among.astype(np.int64), beside, rank_of(beside, rate))
+    return out
 
 
 def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, quiet: Mask) -> OwnRows:
-    """Judge a day.
+    """Hold a day against the days before it.
 
     Args:
         rows: centred rows of at least the reference window and the day.
@@ -104,59 +156,34 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
     """
     new = rows.day == today
     past = (rows.day < today) & (rows.day >= today - reference_days)
-    earlier, recent = past & (rows.day <= today - TOGETHER), rows.day > today - TOGETHER
-    reference = _window(rows, past, cells)
-    count = np.bincount(rows.series[new], minlength=cells)
-    day = _Question(reference, count)
-    days = _Question(_window(rows, earlier, cells), np.bincount(rows.series[recent], minlength=cells))
-    p_values, asked = np.ones(cells), np.zeros(cells, np.int64)
+    recent = rows.day > today - TOGETHER
+    reference, before = _window(rows, past, cells), _window(rows, past & ~recent, cells)
+    count, counted = (np.bincount(rows.series[mask], minlength=cells) for mask in (new, recent))
     every = _grid(rows, past, today, quiet.shape)
     worst, squares = np.ones(quiet.shape), np.zeros(quiet.shape)
+    answers = []
     for rate in RATES:
-        limit = day.reference.upper(rate)
-        today_above = above(rows.series[new], rows.score[new], limit, cells)
-        p_values = np.minimum(p_values, day.answer(rate, today_above))
-        together = above(rows.series[recent], rows.score[recent], days.reference.upper(rate), cells)
-        high = still_high(float(rate), today_above / np.maximum(count, 1), together / np.maximum(days.rows, 1))
-        p_values = np.minimum(p_values, np.where(high, days.answer(rate, together), 1.0))
-        asked += day.usable.astype(np.int64) + days.usable
+        limit = reference.upper(rate)
+        beyond = above(rows.series[new], rows.score[new], limit, cells)
+        together = above(rows.series[recent], rows.score[recent], before.upper(rate), cells)
+        high = still_high(float(rate), beyond / np.maximum(count, 1), together / np.maximum(counted, 1))
+        answers.append(Answer(rate, beyond, together, high))
         marked = _grid(rows, past & (rows.score > limit[rows.series]), today, quiet.shape) * quiet
         worst = np.minimum(worst, days_beside_all(marked, every * quiet))
         squares = squared_deviations(marked, every * quiet)
-    upper = reference.upper(BAND)
     usable = (every > 0) & quiet & (reference.sizes >= FEWEST)[:, None]
-    test = tested(worst * len(RATES), squares, usable)
     return OwnRows(
         reference=reference,
         days=(every > 0).sum(axis=1),
-        upper=upper,
+        upper=reference.upper(BAND),
         lower=reference.lower(BAND),
         rows=count,
-        exceeding=above(rows.series[new], rows.score[new], upper, cells),
-        p_value=np.where(day.usable, np.minimum(p_values * np.maximum(asked, 1), 1.0), np.nan),
-        test=test,
+        exceeding=answers[0].day,
+        earlier=before.sizes,
+        recent=counted,
+        answers=tuple(answers),
+        test=tested(worst * len(RATES), squares, usable),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """New rows of every cell beside a reference."""
-
-    reference: Ordered
-    rows: Ints
-
-    @property
-    def usable(self) -> Mask:
-        """The cells that can be asked about."""
-        return (self.reference.sizes >= FEWEST) & (self.rows > 0)
-
-    def answer(self, rate: Fraction, exceeding: Ints) -> Floats:
-        """P(at least so many above the limit of this rate); 1 where there is no asking."""
-        out = np.ones(len(self.rows))
-        at = np.flatnonzero(self.usable)
-        sizes = self.reference.sizes[at]
-        out[at] = beta_binomial_tail(exceeding[at], self.rows[at], sizes, rank_of(sizes, rate))
-        return out
 
 
 def _window(rows: Centred, mask: Mask, cells: int) -> Ordered:

@@ -29,6 +29,7 @@ _ROWS, _CELLS, _DAYS = 20, 5, 5
 # From so many days on, the days of a cell scatter as its own days do, not as those of its task.
 _OWN_DAYS = 10
 _PARENT_ROWS = 30
+_WEEK = 7
 # Rows of cells with few rows, below which rows of others stand in; and the rows those need to know their own mean.
 _ENOUGH_ROWS, _OWN_ROWS = 1000, 99
 # Days of the reference that a past day needs before it to be scored.
@@ -98,16 +99,15 @@ class Shrunk:
     days: Floats
 
 
-def past_of(rows: Ints, total: Ints, spread: Floats, kin: Kin, *, reference: int) -> tuple[Past, Variances]:
+def past_of(rows: Ints, sums: Floats, spread: Floats, kin: Kin, *, reference: int) -> tuple[Past, Variances]:
     """What the days before each day hold, and the variances of one class.
 
     Args:
-        rows, total: cell x day, the judged day last: rows, and the sum of their y.
+        rows, sums: cell x day, the judged day last: rows, and the sum of their y (`without_week`).
         spread: per cell the standard deviation of its rows of the reference, units of y; NaN where unknown.
         kin: who is related.
         reference: how many days before a day its reference has.
     """
-    sums = total / SCALE
     count, whole = preceding(rows, reference), preceding(sums, reference)
     days = preceding(rows > 0, reference)
     squares = preceding(np.where(rows > 0, sums**2 / np.maximum(rows, 1), 0.0), reference)
@@ -126,6 +126,27 @@ def past_of(rows: Ints, total: Ints, spread: Floats, kin: Kin, *, reference: int
     return past, Variances(row, day, _cell_variance(off, within, kin.family, row))
 
 
+def without_week(rows: Ints, total: Ints, kin: Kin) -> Floats:
+    """The sums of y without what the days of the week have in common in all cells of a task, in y.
+
+    Args:
+        rows, total: cell x day, the judged day last: rows, and the sum of their y.
+        kin: who is related.
+    """
+    sums = total / SCALE
+    weekday = np.arange(rows.shape[1]) % _WEEK
+    past = slice(0, -1)
+    mean = _mean(sums[:, past].sum(axis=1), rows[:, past].sum(axis=1))
+    off = np.where(rows[:, past] > 0, sums[:, past] - rows[:, past] * np.nan_to_num(mean)[:, None], 0.0)
+    effect = np.zeros((len(rows), _WEEK))
+    for each in range(_WEEK):
+        mine = weekday[past] == each
+        moved = _grouped(off[:, mine].sum(axis=1, keepdims=True), kin.family)
+        counted = _grouped(rows[:, past][:, mine].sum(axis=1, keepdims=True).astype(np.float64), kin.family)
+        effect[:, each] = np.where(counted > 0, moved / np.maximum(counted, 1), 0.0)[:, 0]
+    return sums - rows * effect[:, weekday]
+
+
 def shrunk(past: Past, found: Variances) -> Shrunk:
     """Where a day is expected from the days before it. The shapes have to fit each other."""
     day = np.where(past.days >= _OWN_DAYS, np.maximum(past.scatter, 0.0), found.days)
@@ -139,14 +160,14 @@ def shrunk(past: Past, found: Variances) -> Shrunk:
     return Shrunk(centre, np.where(known, unsure, found.cells + 0 * own), day)
 
 
-def day_scores(rows: Ints, total: Ints, past: Past, found: Variances, cells: Mask) -> Floats:
+def day_scores(rows: Ints, sums: Floats, past: Past, found: Variances, cells: Mask) -> Floats:
     """Cell x day, of the chosen cells: the score of each day; NaN where it has no rows, or too few days before it."""
-    mine, sums = rows[cells], total[cells] / SCALE
+    mine, own_sums = rows[cells], sums[cells]
     variances = found.of(cells)
     expected = shrunk(past.of(cells, slice(None)), variances)
     usable = (mine > 0) & np.isfinite(expected.centre)
     usable[:, :_LEAST_PAST] = False
-    residual = np.where(usable, sums / np.maximum(mine, 1) - expected.centre, 0.0)
+    residual = np.where(usable, own_sums / np.maximum(mine, 1) - expected.centre, 0.0)
     own = np.where(usable, variances.rows / np.maximum(mine, 1) + expected.days, 0.0)
     unsure = np.where(usable, expected.unsure, 0.0)
     spread = own + unsure

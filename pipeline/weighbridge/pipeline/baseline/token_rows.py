@@ -13,9 +13,10 @@ from weighbridge.pipeline.baseline.history import SCALE, Ints, Mask
 from weighbridge.pipeline.baseline.limits import REFUSED, tokens_at
 from weighbridge.pipeline.baseline.own_rows import BAND, FEWEST
 from weighbridge.pipeline.baseline.policy import BaselinePolicy
-from weighbridge.pipeline.baseline.siblings import day_scores, past_of, pooled_limits, shrunk
+from weighbridge.pipeline.baseline.siblings import day_scores, past_of, pooled_limits, shrunk, without_week
 from weighbridge.pipeline.baseline.spans import Floats
 from weighbridge.pipeline.baseline.tokens import TokenCells
+from weighbridge.pipeline.baseline.trust import Trust
 from weighbridge.pipeline.baseline.window import Window
 from weighbridge.schemas.enumerations import BaselineMethod, Measure, Season
 
@@ -32,14 +33,16 @@ class TokenRows:
         scores: cell x day of the season: day scores, of all cells that have tokens of the class.
     """
 
-    def __init__(self, window: Window, cells: TokenCells, kept: Mask, free: Mask, policy: BaselinePolicy) -> None:
-        self.window, self.cells, self.kept = window, cells, kept
+    def __init__(self, window: Window, cells: TokenCells, trust: Trust, policy: BaselinePolicy) -> None:
+        self.window, self.cells, self.trust = window, cells, trust
         self.n, self.x = window.past(f"n_{cells.name}"), window.past(f"x_{cells.name}")
-        own, y = cells.own, window.past(f"y_{cells.name}")
+        own = cells.own
         self.active = self.x.sum(axis=1) > 0
-        self.alone = (own.reference.sizes >= FEWEST) & free
+        self.alone = (own.reference.sizes >= FEWEST) & trust.by_rows
         self.shared = ~self.alone & self.active
-        self.p_rows = np.where(self.alone & cells.moving, own.p_value, np.nan)
+        self.p_own = own.p_value(trust.cluster)
+        self.p_rows = np.where(self.alone & cells.moving, self.p_own, np.nan)
+        y = without_week(self.n, window.past(f"y_{cells.name}"), window.kin)
         past, found = past_of(self.n, y, own.reference.spread(), window.kin, reference=window.reference_days)
         self.scores = np.full(self.n.shape, np.nan)
         self.scores[self.active] = day_scores(self.n, y, past, found, self.active)
@@ -70,9 +73,10 @@ class TokenRows:
             "median": tokens_at(np.where(own.rows > 0, cells.median.median(), 0), own.rows > 0),
             "expected": self.expected(),
             "observed": self.x[:, -1],
-            "p_value": np.where(self.alone, own.p_value, by_days),
+            "p_value": np.where(self.alone, self.p_own, by_days),
             "reported": hits,
-            **of_test(own.test, self.kept),
+            "cluster": np.where(self.alone, self.trust.cluster, np.nan),
+            **of_test(own.test, self.trust.kept),
         }
         there = self.active & ((own.reference.sizes > 0) | (own.rows > 0))
         return cell_rows(self.window.history.labels, day, Measure.TOKENS, cells.name, there, columns)
