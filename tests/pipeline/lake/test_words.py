@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import polars as pl
@@ -83,11 +83,14 @@ def test_the_files_of_a_table_come_in_order_of_day(tmp_path: Path) -> None:
 
 def test_the_footer_of_a_file_says_the_bounds_of_its_whole_numbers(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path)
-    lake.append("gap", gaps(FIRST, "a", "b").with_columns(attempts=pl.Series([7, 3]), tokens=pl.Series([None, 9])))
+    moments = pl.Series([datetime(2026, 1, 1, 7, tzinfo=UTC), None])
+    made = gaps(FIRST, "a", "b").with_columns(attempts=pl.Series([7, 3]), tokens=pl.Series([None, 9]), began_at=moments)
+    lake.append("gap", made)
     (part,) = lake.parts("gap")
     said = bounds(lake, part)
-    assert (said["attempts"], said["tokens"]) == (Bound(3, 0), Bound(9, 1))
-    assert said["attempt_lo"] == Bound(None, 2), "a column without a value has no least one"
+    assert (said["attempts"], said["tokens"]) == (Bound(3, 7, 0), Bound(9, 9, 1))
+    assert said["attempt_lo"] == Bound(None, None, 2), "a column without a value has no least one"
+    assert said["began_at"] == Bound(moments[0], moments[0], 1)
     assert "source" not in said, "a text has no bounds"
 
 
@@ -120,4 +123,4 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     ((_, rows),) = files("gap", lake.parts("gap"))
     assert rows.select("source").collect()["source"].to_list() == ["a"]
     assert counted(lake)[FIRST]["source"] == Counter({"a": 1})
-    assert bounds(lake, lake.parts("gap")[0])["attempts"] == Bound(1, 0)
+    assert bounds(lake, lake.parts("gap")[0])["attempts"] == Bound(1, 1, 0)

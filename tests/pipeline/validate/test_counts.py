@@ -7,9 +7,10 @@ from datetime import date, timedelta
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.validate.conftest import DAY, FILE, Row, Rows, clean
+from tests.pipeline.validate.conftest import DAY, FILE, MOMENT, Row, Rows, clean
 
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake.words import bounds
 from weighbridge.pipeline.validate import counts as counts_module
 from weighbridge.pipeline.validate.contract import contract
 from weighbridge.pipeline.validate.counts import Counted, count
@@ -90,6 +91,34 @@ def test_a_file_whose_footer_says_nothing_is_read(rows: Rows) -> None:
     pq.write_table(pq.read_table(part.address, partitioning=None), part.address, write_statistics=False)
     found = counted(rows.lake)[DAY]
     assert (found.broken["minimum.queue_us"], found.asked["minimum.queue_us"]) == (1, 2)
+
+
+PROOFS: list[tuple[str, Row, int | None]] = [
+    # rule, what the second of two rows has, of how many rows the footer says that none breaks it
+    ("minimum.queue_us", {"queue_us": 0}, 1),
+    ("minimum.queue_us", {"queue_us": -1}, None),
+    ("minimum.queue_us", {}, 0),
+    ("null.attempt_lo", {}, 2),
+    ("null.attempt_lo", {"attempt_lo": None}, None),
+    ("day.arrived_at", {"arrived_at": None}, 1),
+    ("day.arrived_at", {"arrived_at": MOMENT.replace(hour=0, minute=0)}, 2),
+    ("day.arrived_at", {"arrived_at": MOMENT.replace(day=6, hour=0, minute=0)}, None),
+    ("day.arrived_at", {"arrived_at": MOMENT.replace(day=4, hour=23, minute=59)}, None),
+    ("identity.drafted", {"accepted": 3, "rejected": 3}, 0),
+    ("identity.drafted", {"drafted": 6}, 0),
+    ("identity.drafted", {"drafted": 6, "accepted": 7}, None),
+]
+
+
+@pytest.mark.parametrize(("name", "second", "asked"), PROOFS)
+def test_what_a_footer_proves(name: str, second: Row, asked: int | None, rows: Rows) -> None:
+    rows.put("attempt", clean("attempt", 1), clean("attempt", 2, **second))
+    (part,) = rows.lake.parts("attempt")
+    (rule,) = (rule for rule in RULES if rule.name == name)
+    assert rule.proof is not None
+    assert rule.proof(bounds(rows.lake, part), part) == asked
+    assert rule.proof({}, part) is None, "a footer that says nothing proves nothing"
+    assert counted(rows.lake)[DAY].broken[name] == int(asked is None)
 
 
 def test_many_distinct_texts_are_looked_at_too(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

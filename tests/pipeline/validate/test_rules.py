@@ -52,8 +52,9 @@ def wrong(rule: Rule) -> Row | None:
     if rule.kind is Kind.NULL:
         return {str(column): None}
     if rule.kind is Kind.MINIMUM:
-        assert rule.least is not None
-        return {str(column): rule.least - 1}
+        minimum = TABLES[rule.table].column(str(column)).minimum
+        assert minimum is not None
+        return {str(column): minimum - 1}
     if rule.name == "pattern.leaf_shape":
         return {"leaf_shape": "usage.secret_word", "leaf_integers": [1]}
     made: dict[Kind, Any] = {Kind.FINITE: float("nan"), Kind.WORD: NOT_ALLOWED, Kind.PATTERN: NOT_ALLOWED}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import polars as pl
@@ -38,21 +38,23 @@ def files(table: str, parts: Iterable[Part]) -> Iterator[tuple[Part, pl.LazyFram
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a file says of a column of whole numbers, without its values being read.
+    """What a file says of a column of whole numbers or moments, without its values being read.
 
     Attributes:
-        least: the least value; null where all are null.
+        least, most: the least and the greatest value; null where all are null.
         nulls: how many are null.
     """
 
-    least: int | None
+    least: int | datetime | None
+    most: int | datetime | None
     nulls: int
 
 
 def bounds(lake: Lake, part: Part) -> dict[str, Bound]:
     """The bounds of the columns of one file, from its footer: written with the values, and readers skip by them.
 
-    A column is left out that holds no whole numbers, or of which the footer does not say it of every stretch of rows.
+    A column is left out that holds neither whole numbers nor moments, or of which the footer does not say it of every
+    stretch of rows.
 
     Raises:
         LakeError: the file cannot be read.
@@ -72,17 +74,19 @@ def bounds(lake: Lake, part: Part) -> dict[str, Bound]:
 
 
 def _bound(chunks: Sequence[tuple[int, Any]]) -> Bound | None:
-    least: list[int] = []
+    least: list[Any] = []
+    most: list[Any] = []
     nulls = 0
     for values, said in chunks:
         if said is None or not said.has_null_count:
             return None
         nulls += said.null_count
         if said.null_count < values:
-            if not said.has_min_max or not isinstance(said.min, int):
+            if not said.has_min_max or not isinstance(said.min, (int, datetime)):
                 return None
             least.append(said.min)
-    return Bound(min(least, default=None), nulls)
+            most.append(said.max)
+    return Bound(min(least, default=None), max(most, default=None), nulls)
 
 
 def texts(

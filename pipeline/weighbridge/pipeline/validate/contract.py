@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from datetime import date, datetime
 
 import polars as pl
 import pyarrow as pa
 
 from weighbridge.pipeline.ingest.leaf_paths import is_leaf_path
+from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.validate.identities import laws_of
-from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
+from weighbridge.pipeline.validate.rule import Footer, Gravity, Kind, Rule
 from weighbridge.schemas.table import Column, Table
 from weighbridge.schemas.tables import TABLES, UNASSIGNED
 
@@ -38,12 +40,22 @@ def _of_column(table: Table, column: Column) -> Iterator[Rule]:
     name, value = column.name, pl.col(column.name)
     critical = Gravity.CRITICAL
     if not column.nullable and name != "day":
-        yield Rule(f"null.{name}", Kind.NULL, critical, table.name, name, "is never unknown", broken=value.is_null())
+        yield Rule(
+            f"null.{name}",
+            Kind.NULL,
+            critical,
+            table.name,
+            name,
+            "is never unknown",
+            broken=value.is_null(),
+            proof=_known(name),
+        )
     if column.minimum is not None:
         says = f"is at least {column.minimum}"
         yield Rule(
-            f"minimum.{name}", Kind.MINIMUM, critical, table.name, name, says, broken=value < column.minimum,
-            sieve=(value.min() >= column.minimum).fill_null(value=True), asked=value.count(), least=column.minimum,
+            f"minimum.{name}", Kind.MINIMUM, critical, table.name, name, says,
+            broken=value < column.minimum, sieve=(value.min() >= column.minimum).fill_null(value=True),
+            asked=value.count(), proof=_at_least(name, column.minimum),
         )  # fmt: skip
     if pa.types.is_floating(column.type):
         yield Rule(
@@ -96,6 +108,7 @@ def _further(table: Table) -> Iterator[Rule]:
         yield Rule(
             "day.arrived_at", Kind.DAY, Gravity.WARNING, table.name, "arrived_at", "lies on the day of the row",
             broken=arrived.dt.date() != pl.col("day"), sieve=_within_a_day(arrived), asked=arrived.count(),
+            proof=_on_its_day("arrived_at"),
         )  # fmt: skip
         yield Rule(
             "note.undated", Kind.NOTE, Gravity.INFO, table.name, "undated", "has a time of its own",
@@ -106,6 +119,38 @@ def _further(table: Table) -> Iterator[Rule]:
                 f"note.{name}", Kind.NOTE, Gravity.INFO, table.name, name, "is assigned",
                 broken=pl.col(name) == UNASSIGNED, holds=lambda texts: texts != UNASSIGNED,
             )  # fmt: skip
+
+
+def _at_least(name: str, minimum: int) -> Callable[[Footer, Part], int | None]:
+    def proof(footer: Footer, part: Part) -> int | None:
+        bound = footer.get(name)
+        if bound is None or not (bound.least is None or (isinstance(bound.least, int) and bound.least >= minimum)):
+            return None
+        return part.rows - bound.nulls
+
+    return proof
+
+
+def _known(name: str) -> Callable[[Footer, Part], int | None]:
+    def proof(footer: Footer, part: Part) -> int | None:
+        bound = footer.get(name)
+        return None if bound is None or bound.nulls else part.rows
+
+    return proof
+
+
+def _on_its_day(name: str) -> Callable[[Footer, Part], int | None]:
+    def proof(footer: Footer, part: Part) -> int | None:
+        bound = footer.get(name)
+        if bound is None or not all(_is_on(moment, part.day) for moment in (bound.least, bound.most)):
+            return None
+        return part.rows - bound.nulls
+
+    return proof
+
+
+def _is_on(moment: object, day: date | None) -> bool:
+    return moment is None or (isinstance(moment, datetime) and moment.date() == day)
 
 
 def _within_a_day(moments: pl.Expr) -> pl.Expr:

@@ -1,7 +1,7 @@
 """How many rows break each rule, per day: one pass over the numbers of a day and one over the dictionaries of texts.
 
 The two passes read different columns, so every column is read once, or not at all where the footer of its file shows
-that no value is too small. Rows are never held: a day of any size takes the same memory.
+that no rule about it can be broken. Rows are never held: a day of any size takes the same memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
-from weighbridge.pipeline.lake.words import Bound, bounds, files, texts
+from weighbridge.pipeline.lake.words import bounds, files, texts
 from weighbridge.pipeline.validate.rule import Kind, Rule
 from weighbridge.schemas.tables import TABLES
 
@@ -78,9 +78,11 @@ def _count_numbers(
 ) -> None:
     known = [rule for rule in rules if rule.broken is not None]
     for batch in _batches(table, parts):
-        footers = [bounds(lake, part) for part, _ in batch]
-        proved = [rule for rule in known if all(_proves(footer, rule) for footer in footers)]
-        looked = [rule for rule in known if rule not in proved]
+        footers = [(part, bounds(lake, part)) for part, _ in batch]
+        proofs = {
+            rule.name: [rule.proof(footer, part) if rule.proof else None for part, footer in footers] for rule in known
+        }
+        looked = [rule for rule in known if None in proofs[rule.name]]
         sieved = [(rule, rule.sieve) for rule in looked if rule.sieve is not None]
         sums = [pl.len().cast(pl.Int64).alias("rows")]
         sums += [_broken(rule) for rule in looked if rule.sieve is None]
@@ -93,14 +95,10 @@ def _count_numbers(
             recounted = dict(_sums(frames, [*map(_broken, caught)])) if caught else {}
         for day, row in of_days:
             _add(found[day], looked, row | recounted.get(day, {}))
-        for (part, _), footer in zip(batch, footers, strict=True):
-            _add_proved(found[part.day], proved, part, footer)
-
-
-def _proves(footer: Mapping[str, Bound], rule: Rule) -> bool:
-    """Whether the footer of a file shows that no value is below the least one allowed: then none needs to be read."""
-    bound = footer.get(rule.column or "") if rule.least is not None else None
-    return bound is not None and (bound.least is None or (rule.least is not None and bound.least >= rule.least))
+        for rule in known:
+            if rule not in looked:
+                for (part, _), asked in zip(footers, proofs[rule.name], strict=True):
+                    _add_proved(found[part.day], rule, asked or 0)
 
 
 def _add(counted: Counted, rules: Sequence[Rule], row: Mapping[str, int]) -> None:
@@ -111,11 +109,10 @@ def _add(counted: Counted, rules: Sequence[Rule], row: Mapping[str, int]) -> Non
             counted.asked[rule.name] = counted.asked.get(rule.name, 0) + row[f"asked {rule.name}"]
 
 
-def _add_proved(counted: Counted, rules: Sequence[Rule], part: Part, footer: Mapping[str, Bound]) -> None:
-    for rule in rules:
-        assert rule.column is not None
-        counted.broken[rule.name] += 0
-        counted.asked[rule.name] = counted.asked.get(rule.name, 0) + part.rows - footer[rule.column].nulls
+def _add_proved(counted: Counted, rule: Rule, asked: int) -> None:
+    counted.broken[rule.name] += 0
+    if rule.asked is not None:
+        counted.asked[rule.name] = counted.asked.get(rule.name, 0) + asked
 
 
 def _batches(table: str, parts: Sequence[Part]) -> Iterator[list[tuple[Part, pl.LazyFrame]]]:

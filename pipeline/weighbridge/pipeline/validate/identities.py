@@ -16,7 +16,8 @@ from operator import add
 
 import polars as pl
 
-from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
+from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.validate.rule import Footer, Gravity, Kind, Rule
 from weighbridge.schemas.lattice import (
     CROSSED_CLASSES,
     INPUT_CLASSES,
@@ -81,6 +82,11 @@ class Law:
         if self.exact or len(self.parts) == 1:
             return (_sum(self.parts) - _sum(self.whole)).count()
         return _sum(self.whole).count()
+
+    def proof(self, footer: Footer, _: Part) -> int | None:
+        """No row can break it, nor can it be asked of any, where no part or no whole has a value."""
+        empty = {name for name in self.columns if name in footer and footer[name].least is None}
+        return 0 if empty.issuperset(self.parts) or not empty.isdisjoint(self.whole) else None
 
 
 def _sum(names: Sequence[str]) -> pl.Expr:
@@ -161,7 +167,7 @@ def laws_of(table: str) -> Iterator[Rule]:
         kind = Kind.ACCOUNT if table == "segment" else Kind.IDENTITY if law.exact else Kind.ORDER
         yield Rule(
             f"identity.{law.name}", kind, law.gravity, table, None, law.says(),
-            broken=law.broken(), sieve=law.sieve(), asked=law.asked(),
+            broken=law.broken(), sieve=law.sieve(), asked=law.asked(), proof=law.proof,
         )  # fmt: skip
     for first, last in SPANS.get(table, ()):
         yield Rule(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import polars as pl
 
+from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.words import Bound
 from weighbridge.schemas.table import Table
+
+Footer = Mapping[str, Bound]
 
 
 class Gravity(StrEnum):
@@ -57,7 +61,8 @@ class Rule:
         holds: of texts: which of these texts are allowed.
         sieve: of all rows at once, and cheaper: true where surely none breaks it; null: each row is looked at.
         asked: of all rows at once: how many of them it could be asked of; null: of every row.
-        least: the least value its column may have, where that is all it says.
+        proof: from the footer of a file: of how many of its rows the rule could be asked, where it shows that none
+            breaks it; null where it does not show that, and the rows have to be read.
     """
 
     name: str
@@ -70,7 +75,7 @@ class Rule:
     holds: Callable[[pl.Series], pl.Series] | None = None
     sieve: pl.Expr | None = None
     asked: pl.Expr | None = None
-    least: int | None = None
+    proof: Callable[[Footer, Part], int | None] | None = None
 
     @property
     def path(self) -> str:
