@@ -179,7 +179,7 @@ def test_no_reason_and_no_foreign_name_gets_out(world: World, written: Written) 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"edition": "shared"}, "choose one of billing"),
+        ({"edition": "public"}, "choose one of billing, shared"),
         ({"month": "2026-3"}, "YYYY-MM"),
         ({"zone": "x"}, "Europe/Berlin"),
     ],
