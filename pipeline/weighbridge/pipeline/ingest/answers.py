@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeGuard
@@ -14,6 +13,7 @@ from weighbridge.pipeline.ingest.finish import attempt_status, finish_reason
 from weighbridge.pipeline.ingest.headers import flatten_headers
 from weighbridge.pipeline.ingest.parameters import asks_for_usage, parameters
 from weighbridge.pipeline.ingest.parts import Part, calls_of, parts_of
+from weighbridge.pipeline.ingest.staging import Call
 from weighbridge.schemas.enumerations import Ended, ForeignIdKind, ReportPart
 from weighbridge.schemas.identity import IDENTIFIER, NAME
 
@@ -24,27 +24,6 @@ _FIRST, _LAST = 946_684_800, 4_102_444_800  # 2000 and 2100, seconds: any other 
 _ID_PATHS = (("id",), ("response", "id"), ("message", "id"), ("responseId",), ("response_id",))
 # Providers that send usage in a chat stream only where it is asked for.
 _ONLY_WHEN_ASKED = frozenset({"openai", "azure"})
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a record.
-
-    Attributes:
-        attempt: columns of `attempt`.
-        parts: the parts of its answer that carry leaves, or values that cannot be read.
-        ids: kind of identifier -> identifier.
-        notes: what was left out of the record: name_dropped, identifier_dropped.
-        model: the model the answer names, else the one asked for.
-        created: when the answer was made, null where it does not say.
-    """
-
-    attempt: dict[str, object]
-    parts: list[Part]
-    ids: dict[ForeignIdKind, str]
-    notes: tuple[str, ...]
-    model: str | None
-    created: datetime | None
 
 
 def is_answer(record: Mapping[str, object]) -> bool:

@@ -13,6 +13,8 @@ from weighbridge.schemas.segment import MANIFEST, SUFFIX, sha256_file
 
 # What stands for an empty file that no importer recognises by its name: it has no rows for any of them.
 FALLBACK = "recorded_answers"
+# How the names of files end that a folder stands for, compressed or not.
+_INPUTS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".prom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
             inside = sorted(p for p in path.iterdir() if _is_input(p))
             if not inside:
                 raise ContractError(
-                    f"the folder {path} holds no sealed segment and no .jsonl, .jsonl.gz, .csv or .parquet file; "
+                    f"the folder {path} holds no sealed segment and no {', '.join(_INPUTS)} file; "
                     "name the files themselves, nothing was read"
                 )
             yield from inside
@@ -82,7 +84,7 @@ def _is_input(path: Path) -> bool:
         return False
     if path.is_dir():
         return path.suffix == SUFFIX
-    return path.suffix in {".jsonl", ".csv", ".parquet"} or path.name.endswith(".jsonl.gz")
+    return path.name.lower().removesuffix(".gz").endswith(_INPUTS)
 
 
 def _unknown(name: str, known: dict[str, Importer]) -> str:

@@ -22,7 +22,7 @@ from weighbridge.schemas.errors import ContractError
 MAX_LINE = 64 * 2**20  # bytes; a recorded answer with images inside takes a few of them
 MAX_NESTING = 200  # tool schemas nest some 30 deep
 _GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 # Any integer with more digits is beyond 2**63 as well; Python need not multiply it out to know.
@@ -60,7 +60,7 @@ def read_lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line]:
             if raw is None:
                 yield Line(number, None, QuarantineReason.TOO_LARGE)
                 continue
-            text = raw.removeprefix(_BOM) if number == 0 else raw
+            text = raw.removeprefix(BOM) if number == 0 else raw
             if text.strip():
                 value, reason = parse(text)
                 yield Line(number, value, reason)
@@ -68,17 +68,31 @@ def read_lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[Line]:
 
 def parse(raw: bytes) -> tuple[dict[str, object] | None, QuarantineReason | None]:
     """The object of one line, or the reason why there is none. Fractions come as Decimal, digit by digit."""
+    value, reason = _decoded(raw)
+    if reason is not None:
+        return None, reason
+    return (value, None) if isinstance(value, dict) else (None, QuarantineReason.NOT_AN_OBJECT)
+
+
+def parse_list(raw: bytes) -> list[object] | None:
+    """The items of a document that is one list; null for anything else, and for what cannot be read."""
+    if not raw.lstrip().startswith(b"["):
+        return None
+    value, _ = _decoded(raw)
+    return value if isinstance(value, list) else None
+
+
+def _decoded(raw: bytes) -> tuple[object, QuarantineReason | None]:
     if _nesting(raw) > MAX_NESTING:
         return None, QuarantineReason.TOO_DEEP
     try:
-        value = _DECODER.decode(raw.decode())
+        return _DECODER.decode(raw.decode()), None
     except _DuplicateKeyError:
         return None, QuarantineReason.DUPLICATE_KEY
     except RecursionError:
         return None, QuarantineReason.TOO_DEEP
     except ValueError:
         return None, QuarantineReason.NOT_JSON
-    return (value, None) if isinstance(value, dict) else (None, QuarantineReason.NOT_AN_OBJECT)
 
 
 @contextmanager
