@@ -81,7 +81,9 @@ class Batch:
         """Add a file; files with recorded attempts come first."""
         index = len(self.files)
         self.files.append(file)
-        self.accounts.append(Account(records=staged.records, quarantined=staged.refused_records))
+        self.accounts.append(
+            Account(records=staged.records, quarantined=staged.refused_records, duplicate=staged.repeated)
+        )
         self.rows += staged.rows
         derived = pl.DataFrame(schema=_DERIVED) if staged.derived is None else staged.derived
         self._derived.append(derived.select(pl.col(name).cast(kind) for name, kind in _DERIVED.items()))

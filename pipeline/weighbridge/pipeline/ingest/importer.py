@@ -82,6 +82,7 @@ class Staged:
         derived: the attempts whose key was made from what identifies them in their own source, one row each:
             attempt_hi, attempt_lo, source, and alias_hi, alias_lo: the keyed hash of the identifying id, null where
             content identifies them. Attempts that are not named here have their recorder's key.
+        repeated: records that only say again what another record of the file says; no row stands for them.
     """
 
     records: int
@@ -90,6 +91,7 @@ class Staged:
     refused: pl.DataFrame | None = None
     refused_records: int = 0
     derived: pl.DataFrame | None = None
+    repeated: int = 0
 
     @property
     def rows(self) -> int:

@@ -43,7 +43,7 @@ class SegmentResult:
         rows_in: records read; always rows_out + rows_quarantined + rows_duplicate.
         rows_out: records stored.
         rows_quarantined: records that could not be read.
-        rows_duplicate: records that were there already.
+        rows_duplicate: records that were there already, or only repeat another record of the file.
         skipped: the very same file was ingested before; it was not read again and all figures are 0.
     """
 

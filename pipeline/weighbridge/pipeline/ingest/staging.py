@@ -51,6 +51,7 @@ class Call:
         created: when the call was made, null where the record does not say.
         tenant: the name of its tenant, which becomes a pseudonym; null leaves it to the source.
         task: its task type; null leaves it to the source.
+        request: what the source calls the request this call was a try of, where it tells tries of one request apart.
     """
 
     attempt: dict[str, object]
@@ -61,6 +62,7 @@ class Call:
     created: datetime | None = None
     tenant: str | None = None
     task: str | None = None
+    request: str | None = None
 
     @property
     def unreadable(self) -> list[Part]:
@@ -76,11 +78,13 @@ class Stage:
         source: the file.
         name: the system that wrote the records, as it stands in the column `source`.
         refused: how many records were refused so far.
+        repeated: how many only repeated another record of the file.
     """
 
     source: Source
     name: str
     refused: int = 0
+    repeated: int = 0
     _alike: Counter[bytes] = field(default_factory=Counter)
     _rows: dict[str, list[dict[str, object]]] = field(default_factory=dict)
     _frames: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
@@ -107,6 +111,10 @@ class Stage:
         self._refuse(number, refusals, None, None)
         self.refused += 1
 
+    def repeat(self) -> None:
+        """Count a record that says again what another record of the file says: it is a duplicate, without rows."""
+        self.repeated += 1
+
     def staged(self, records: int) -> Staged:
         """The rows of all records, of which there were so many."""
         for table in list(self._rows):
@@ -120,6 +128,7 @@ class Stage:
             refused=frames.get("quarantine"),
             refused_records=self.refused,
             derived=derived if derived is None else derived.select(_DERIVED),
+            repeated=self.repeated,
         )
 
     def _add(self, number: int, call: Call, content: Mapping[str, object]) -> None:
@@ -141,6 +150,9 @@ class Stage:
             "task": self.source.task or call.task or UNASSIGNED,
             "route": UNASSIGNED,
         }
+        if call.request is not None:
+            whole = keyed_key(self.source.key, self.name, "request", call.request)
+            attempt |= {"request_hi": whole.hi, "request_lo": whole.lo}
         self._put("attempt", {**attempt, **call.attempt})
         named = {name: place[name] for name in _DERIVED[:3]}
         self._put("derived", {**named, "alias_hi": alias[0], "alias_lo": alias[1]})
