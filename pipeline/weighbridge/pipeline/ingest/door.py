@@ -15,6 +15,8 @@ from weighbridge.schemas.segment import MANIFEST, SUFFIX, sha256_file
 FALLBACK = "recorded_answers"
 # How the names of files end that a folder stands for, compressed or not.
 _INPUTS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".prom")
+# What a simulation writes beside its segments: the findings to come to, which are no input of those who look for them.
+EXPECTED = "expected.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_input(path: Path) -> bool:
-    if path.name.startswith("."):
+    if path.name.startswith(".") or path.name == EXPECTED:
         return False
     if path.is_dir():
         return path.suffix == SUFFIX

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from weighbridge.pipeline.ingest.door import EXPECTED
 from weighbridge.pipeline.simulate import faults, world
 from weighbridge.pipeline.simulate.lengths import Lengths
 from weighbridge.pipeline.simulate.traffic import DAY_US, SUCCEEDED, Traffic
 from weighbridge.pipeline.simulate.usage import figures
 from weighbridge.pipeline.simulate.world import Ints, Mask
 
-FILE = "expected.json"
+FILE = EXPECTED
 
 
 @dataclass(frozen=True, slots=True, order=True)
