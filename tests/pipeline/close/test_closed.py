@@ -109,15 +109,14 @@ def test_figures_of_a_closed_month_are_those_it_was_closed_with(closed: Office) 
     assert (found.period, found.root, found.figures_digest) == ("2026-03", row["root"], row["figures_digest"])
 
 
-def test_a_month_is_compared_with_the_closes_before_it(closed: Office) -> None:
-    assert closed_figures(closed.lake, closed.packs, "2026-04") is None
-    with_april = compared_with(closed.lake, closed.packs, "2026-04")
-    assert with_april["previous_month"] is not None
-    assert with_april["previous_month"].period == "2026-03"
-    assert with_april["previous_year"] is None
-    a_year_on = compared_with(closed.lake, closed.packs, "2027-03")
-    assert (a_year_on["previous_month"], a_year_on["previous_year"] is not None) == (None, True)
-    assert compared_with(closed.lake, closed.packs, "2027-01")["previous_month"] is None
+@pytest.mark.parametrize(
+    ("month", "before", "a_year_before"),
+    [("2026-04", "2026-03", "2025-04"), ("2027-01", "2026-12", "2026-01"), ("2028-02", "2028-01", "2027-02")],
+)
+def test_a_month_is_compared_with_the_one_before_and_the_same_a_year_before(
+    month: str, before: str, a_year_before: str
+) -> None:
+    assert compared_with(month) == (before, a_year_before)
 
 
 def one(found: Figures, section: str, **by: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def report(
     months are told as they were closed.
     """
     from weighbridge.pipeline.report.report import write_report
-    from weighbridge.pipeline.run.rooms import is_simulated, months_told, records_of
+    from weighbridge.pipeline.run.rooms import closes_for, is_simulated, months_told, records_of
     from weighbridge.schemas.errors import ConfigError
 
     home = home_of(ctx, config, log_level, {"timezone": timezone, "title": title})
@@ -59,6 +59,7 @@ def report(
             title=settings.title,
             simulated=is_simulated(lake),
             edition=edition,
+            closes=closes_for(home, each) if each else None,
         )
         for each in periods
     ]

@@ -73,12 +73,9 @@ def closed_figures(lake: Records, packs: Path, period: str) -> ClosedMonth | Non
     return ClosedMonth(period, row["root"], row["figures_digest"], named(found, pack.tenants()))
 
 
-def compared_with(lake: Records, packs: Path, period: str) -> dict[str, ClosedMonth | None]:
-    """What a month is compared with: `previous_month` and `previous_year`, each null where that is not closed."""
-    return {
-        "previous_month": closed_figures(lake, packs, beside(period)[0]),
-        "previous_year": closed_figures(lake, packs, f"{int(period[:4]) - 1:04d}{period[4:]}"),
-    }
+def compared_with(period: str) -> tuple[str, str]:
+    """The months a month is compared with: the one before, and the same a year before."""
+    return beside(period)[0], f"{int(period[:4]) - 1:04d}{period[4:]}"
 
 
 def beside(month: str) -> tuple[str, str]:

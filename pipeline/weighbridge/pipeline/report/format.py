@@ -55,6 +55,15 @@ def percentage(value: Decimal) -> str:
     return _signed(f"{CONTEXT.quantize(per_cent, Decimal('0.1')):,f}{NARROW_SPACE}%")
 
 
+def changed(value: Decimal) -> str:
+    """A change as a fraction in per cent with its sign; one that is not nothing is not shown as nothing."""
+    per_cent = CONTEXT.multiply(value, Decimal(100))
+    sign = "+" if value > 0 else MINUS if value < 0 else ""
+    if 0 < abs(per_cent) < Decimal("0.05"):
+        return f"{sign}<{NARROW_SPACE}0.1{NARROW_SPACE}%"
+    return f"{sign}{CONTEXT.quantize(abs(per_cent), Decimal('0.1')):,f}{NARROW_SPACE}%"
+
+
 def shown(value: Value, kind: Kind = Kind.TEXT, currency: str | None = None) -> str:
     """A value as it stands on the page."""
     if value is None:
@@ -71,6 +80,8 @@ def _number(value: Decimal, kind: Kind, currency: str | None) -> str:
         return money(value, currency)
     if kind is Kind.SHARE:
         return percentage(value)
+    if kind is Kind.CHANGE:
+        return changed(value)
     if kind is Kind.MEAN:
         return _signed(f"{CONTEXT.quantize(value, Decimal('0.1')):,f}")
     if kind is Kind.DECIMAL:

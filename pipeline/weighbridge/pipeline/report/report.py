@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from weighbridge.pipeline.report import sections, shared_sections
+from weighbridge.pipeline.report.earlier import Closes
 from weighbridge.pipeline.report.page import NOTICE, render
 from weighbridge.pipeline.report.period import Period, known_zone, period_of
 from weighbridge.pipeline.report.sheet import Block, Section, Sheet, sheets_of
@@ -59,6 +60,7 @@ def write_report(
     title: str | None = None,
     simulated: bool = False,
     edition: str = BILLING,
+    closes: Closes | None = None,
 ) -> ReportFiles:
     """Write the report of a month or of a range of days.
 
@@ -71,6 +73,7 @@ def write_report(
         title: the heading; by default `Token and cost report`.
         simulated: the data was made by the product itself; the report then says so everywhere.
         edition: `billing`, or `shared`: it goes into a folder of that name inside `out`, and counts UTC days.
+        closes: of a month in the billing edition, the months it stands beside; null: none is spoken of.
 
     Raises:
         ConfigError: period, zone or edition cannot be used as given.
@@ -82,7 +85,8 @@ def write_report(
     known_zone(zone)
     days_of = "UTC" if edition == SHARED else zone
     period = period_of(month=month, first=first, last=last, zone=days_of, held=held)
-    return _written(View(lake, period, simulated=simulated), out, title or TITLE, edition)
+    beside = closes if period.month and edition == BILLING else None
+    return _written(View(lake, period, simulated=simulated, closes=beside), out, title or TITLE, edition)
 
 
 def page_of(out: Path, period: str, edition: str = BILLING) -> Path:

@@ -37,10 +37,11 @@ class Kind(StrEnum):
     MEAN = "mean"  # an average of counts, shown with one decimal
     MONEY = "money"
     SHARE = "share"  # a fraction, shown in per cent
+    CHANGE = "change"  # a difference as a fraction, shown in per cent with its sign
     DAY = "day"
 
 
-NUMERIC = frozenset({Kind.COUNT, Kind.SIGNED, Kind.DECIMAL, Kind.MEAN, Kind.MONEY, Kind.SHARE})
+NUMERIC = frozenset({Kind.COUNT, Kind.SIGNED, Kind.DECIMAL, Kind.MEAN, Kind.MONEY, Kind.SHARE, Kind.CHANGE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _FORMATS = {
     Kind.MEAN: "#,##0.0",
     Kind.MONEY: "#,##0.00##########",
     Kind.SHARE: "0.0%",
+    Kind.CHANGE: "+0.0%;-0.0%;0.0%",
     Kind.DAY: "yyyy-mm-dd",
 }
 

@@ -15,7 +15,8 @@ import polars as pl
 
 from weighbridge.pipeline.baseline.baseline import BaselineResult, baseline
 from weighbridge.pipeline.baseline.policy import BaselinePolicy
-from weighbridge.pipeline.close.closed import closed_records, closes
+from weighbridge.pipeline.close.closed import closed_figures, closed_records, closes, compared_with
+from weighbridge.pipeline.close.plain import DamagedError
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.content.recompress import Recompressed, crowded, recompress
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
@@ -26,6 +27,7 @@ from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
+from weighbridge.pipeline.report.earlier import Closes, Earlier, Place, State
 from weighbridge.pipeline.report.report import SHARED, ReportFiles, write_report
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.shared.shared import TABLE as SHARED_TABLE
@@ -144,9 +146,32 @@ def write_reports(home: Home, months: Iterable[str], out: Path | None = None) ->
             zone=settings.timezone,
             title=settings.title,
             simulated=simulated,
+            closes=closes_for(home, month),
         )
         for month in months
     }
+
+
+def closes_for(home: Home, month: str) -> Closes:
+    """The closes a month is reported with: those of the months it is compared with, and its own where it has one."""
+    before, a_year_before = compared_with(month)
+    beside = {Place.MONTH: _close_of(home, before), Place.YEAR: _close_of(home, a_year_before)}
+    own = _close_of(home, month)
+    return {Place.THIS: own, **beside} if own.state is State.CLOSED else beside
+
+
+def _close_of(home: Home, month: str) -> Earlier:
+    lake, packs = home.lake(), home.settings.closes
+    row = closes(lake).get(month)
+    if row is None:
+        return Earlier(month, State.OPEN)
+    try:
+        found = closed_figures(lake, packs, month)
+    except DamagedError:
+        return Earlier(month, State.DAMAGED, row["root"])
+    if found is None:
+        return Earlier(month, State.GONE, row["root"])
+    return Earlier(month, State.CLOSED, found.root, found.figures)
 
 
 def records_of(home: Home, month: str | None, first: date | None = None, last: date | None = None) -> Records:

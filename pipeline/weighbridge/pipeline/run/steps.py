@@ -18,7 +18,7 @@ import polars as pl
 from weighbridge.pipeline.baseline.alerts import alert
 from weighbridge.pipeline.baseline.policy import AlertPolicy
 from weighbridge.pipeline.close.adjust import adjust
-from weighbridge.pipeline.close.closed import closes
+from weighbridge.pipeline.close.closed import closes, compared_with
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.reconcile.announced import settled
@@ -198,17 +198,22 @@ def _shared(done: SharedResult) -> Work:
 
 
 def report_marks(home: Home, _today: date) -> dict[str, str]:
-    """Months with attempts, marked by their rows, their findings and the life of these, and how they are shown."""
+    """Months with attempts, marked by their rows, findings with their life, closes beside, and how they are shown."""
     lake = home.lake()
     days = marks_by_day(lake, _REPORTED)
     settings = home.settings
     place = os.path.relpath(home.reports, home.root)  # an installation may be moved
     shown = [settings.title, settings.timezone, place, is_simulated(lake)]
-    found = _findings(lake)
+    found, closed = _findings(lake), closes(lake)
     out = {}
     for month in months_to_report(lake, settings.timezone):
         about = [f"{day} {mark}" for day, mark in days.items() if _touches(month, day)]
-        out[month] = hashed([*shown, *about, found(month)])
+        beside = [
+            f"{each} {closed[each]['root']} {(settings.closes / each).is_dir()}"
+            for each in compared_with(month)
+            if each in closed
+        ]
+        out[month] = hashed([*shown, *about, *beside, found(month)])
     return out
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from weighbridge.pipeline.report.answer import answer, key_figures
+from weighbridge.pipeline.report.query.earlier import sentences
 from weighbridge.pipeline.report.query.findings import at_stake, open_findings, priorities
 from weighbridge.pipeline.report.sheet import Block, Section, Steps, say
 from weighbridge.pipeline.report.view import View
 
 
 def blocks(view: View) -> tuple[Block, ...]:
-    """Whether the bill is right, the key figures, what is open, and what to do first."""
+    """Whether the bill is right, the key figures and how they moved, what is open, and what to do first."""
     return (
         answer(view),
         key_figures(view),
+        *sentences(view),
         *_first_steps(view),
         view.get(open_findings),
         view.get(at_stake),
