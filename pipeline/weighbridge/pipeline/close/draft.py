@@ -13,10 +13,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weighbridge.pipeline.close import merkle, row_bytes
+from weighbridge.pipeline.close import merkle
 from weighbridge.pipeline.close.layout import MANIFEST, NEIGHBOURS, PartName
 from weighbridge.pipeline.close.manifest import PartEntry, TableEntry
 from weighbridge.pipeline.close.plain import sha256_of
+from weighbridge.pipeline.lake import row_bytes
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.schemas.table import Table
 

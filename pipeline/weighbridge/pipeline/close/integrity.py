@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weighbridge.pipeline.close import merkle, row_bytes
+from weighbridge.pipeline.close import merkle
 from weighbridge.pipeline.close.layout import ERASURES, FIGURES, MANIFEST, NEIGHBOURS, PINS, SEAL, erasure_file, pin
 from weighbridge.pipeline.close.manifest import DIGESTS, PartEntry
 from weighbridge.pipeline.close.pack import Pack
@@ -18,6 +18,7 @@ from weighbridge.pipeline.close.plain import DamagedError, sha256_of
 from weighbridge.pipeline.close.row_names import row_name
 from weighbridge.pipeline.close.seal import Seal, seal_of
 from weighbridge.pipeline.close.verification import Difference, Kind
+from weighbridge.pipeline.lake import row_bytes
 from weighbridge.schemas.receipt import receipt_id
 from weighbridge.schemas.table import Table
 

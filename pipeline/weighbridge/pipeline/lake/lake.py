@@ -21,12 +21,12 @@ import polars as pl
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
+from weighbridge.pipeline.lake import row_bytes
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part, by_day, new_path, ordered, remove_file, write_file
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.purge import Purged, purge
 from weighbridge.pipeline.lake.shape import declared, empty, fitted, polars_schema
-from weighbridge.schemas import canonical
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.table import Table
 from weighbridge.schemas.tables import TABLES
@@ -204,8 +204,7 @@ class Lake:
 
     def digest(self, table: str) -> str:
         """The canonical digest of a table's rows: the same whatever files, commits and order they came in."""
-        frame = self.scan(table).collect()
-        return canonical.digest(canonical.rows(declared(table), frame.to_arrow()))
+        return row_bytes.digest(declared(table), self.scan(table).collect())
 
     def digests(self) -> dict[str, str]:
         """Table name -> canonical digest, of every table that has rows."""

@@ -19,8 +19,8 @@ from typing import Any
 
 import polars as pl
 
+from weighbridge.pipeline.lake import row_bytes
 from weighbridge.pipeline.retention.facts import FACTS
-from weighbridge.schemas import canonical
 from weighbridge.schemas.enumerations import ReceiptMethod
 from weighbridge.schemas.identity import erased, framed
 from weighbridge.schemas.keys import KeyScope
@@ -170,7 +170,7 @@ class Tally:
         for name, pick in (("first", min), ("last", max)):
             days = [day for day in (getattr(self, name), *ends.unique().to_list()) if day is not None]
             setattr(self, name, pick(days, default=None))
-        digest = canonical.digest(canonical.rows(about, gone.to_arrow()))
+        digest = row_bytes.digest(about, gone)
         self._lines.append(f"{gone['day'][0] if about.daily else 'all'} {gone.height} {digest}\n")
         self.rows += gone.height
         if "key_id" in gone.columns:

@@ -8,14 +8,16 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from weighbridge.pipeline.close import row_bytes
 from weighbridge.pipeline.close.layout import CLOSED
+from weighbridge.pipeline.lake import polars_schema, row_bytes
 from weighbridge.schemas import canonical
 from weighbridge.schemas.enumerations import Domain
 from weighbridge.schemas.table import Column, Table
+from weighbridge.schemas.tables import TABLES
 
 _WORDS = ("", "x", "chat", "Ä", "机器", "a\x00b", "long " * 60)
 _AMOUNTS = ("0", "-0", "1", "-1.50", "0.000000000000000001", "12345678901234567890.000000000000000000")
@@ -99,3 +101,12 @@ def test_neither_chunks_nor_slices_change_a_byte(monkeypatch: pytest.MonkeyPatch
 def test_a_column_that_is_missing_is_named() -> None:
     with pytest.raises(KeyError, match="rows of every lack the columns c3"):
         list(row_bytes.rows(EVERY, some(EVERY, 1, seed=1).drop_columns(["c3"])))
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("number", [0, 3, 300])
+def test_the_digest_of_a_frame_is_that_of_its_rows(name: str, number: int) -> None:
+    table = TABLES[name]
+    frame = pl.DataFrame(some(table, number, seed=5)).cast(polars_schema(name))  # type: ignore[arg-type]
+    wanted = canonical.digest(canonical.rows(table, frame.to_arrow()))
+    assert row_bytes.digest(table, frame.reverse()) == wanted
