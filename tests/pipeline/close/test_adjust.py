@@ -14,6 +14,7 @@ from tests.pipeline.close.conftest import FILE_B, GPT, MINI, TENANT_A, TENANT_B,
 from weighbridge.pipeline.close.adjust import Adjusted, adjust
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.receipt import receipt_id
 
 
 def booked(office: Office, **options: Any) -> Adjusted:
@@ -140,12 +141,12 @@ def test_rows_that_are_gone_are_an_error_unless_a_receipt_speaks_of_them(closed:
     (finding,) = done.findings
     assert (finding.code, str(finding.severity), finding.period) == ("closed_rows_missing", "error", "2026-03")
     assert (finding.rows, finding.first_day, finding.last_day) == (1, day, day)
-    receipt = {
-        "receipt_id": "1" * 32, "rule": "request", "scope": "", "table_name": "reading", "first_day": day,
-        "last_day": day, "rows": 1, "method": "deleted", "key_ids": [], "erased_by": "privacy",
-        "erased_at": datetime(2026, 6, 1, tzinfo=UTC),
+    row = {
+        "rule": "retention.billing", "scope": "days=30; due_to=2026-03-20", "table_name": "reading", "first_day": day,
+        "last_day": day, "rows": 1, "digest_before": None, "method": "deleted", "key_ids": [], "table_version": 3,
+        "erased_by": "privacy", "erased_at": datetime(2026, 6, 1, tzinfo=UTC),
     }  # fmt: skip
-    closed.add("receipt", receipt)
+    closed.add("receipt", {"receipt_id": receipt_id(row), **row})
     assert booked(closed).findings == ()
     assert "closed_rows_missing" not in closed.lake.scan("finding").collect()["code"]
 

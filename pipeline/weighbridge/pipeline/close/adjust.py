@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ import polars as pl
 from weighbridge.pipeline.close.changes import LATE, NAMES, PRICES, REPORTS, Changes
 from weighbridge.pipeline.close.closed import beside, closes
 from weighbridge.pipeline.close.exact import EXACT
+from weighbridge.pipeline.close.lost import lost
 from weighbridge.pipeline.close.pack import Pack, is_pack
 from weighbridge.pipeline.close.plain import text_of
 from weighbridge.pipeline.close.usage_figures import CELL, REPORT
@@ -41,7 +41,6 @@ from weighbridge.schemas.identity import framed
 LOST = "closed_rows_missing"
 CODES = (LATE, REPORTS, PRICES, NAMES, LOST)
 _ABOUT = (*CELL, "currency")
-_TABLES = ("attempt", "usage_report", "reading", "priced_amount")
 _CURES = {
     LATE: "Rows of a closed month came after its close; they are booked here. Close later, or ask why they came late.",
     REPORTS: "Reports of a closed month were revised or are read otherwise now; the difference is booked here.",
@@ -92,20 +91,20 @@ def adjust(lake: Lake, *, packs: Path, months: Collection[str] | None = None, pe
             raise ConfigError(f"{into} is closed itself; book in a later month, or leave the month out")
         looked_at = [month for month in closed if months is None or month in months]
         booked = 0
-        lost: list[Finding] = []
+        missing: list[Finding] = []
         for month in looked_at:
             pack = Pack(packs / month)
             if not is_pack(pack.folder):
                 continue
             changes = Changes.between(pack, lake, month)
-            lost += _lost(lake, month, changes.gone)
+            missing += _lost(month, lost(pack, lake.scan("receipt").collect(), changes.gone))
             rows = list(_new(lake, month, into, changes))
             lake.append("adjustment", pl.DataFrame(rows, schema=polars_schema("adjustment")))
             booked += len(rows)
         told = list(_told(lake, into))
         write_findings(lake, told, origin=FindingOrigin.CLOSE, periods=[into])
-        write_findings(lake, lost, origin=FindingOrigin.CLOSE, periods=looked_at, where=pl.col("code") == LOST)
-        return Adjusted(into, tuple(looked_at), booked, (*lost, *told))
+        write_findings(lake, missing, origin=FindingOrigin.CLOSE, periods=looked_at, where=pl.col("code") == LOST)
+        return Adjusted(into, tuple(looked_at), booked, (*missing, *told))
 
 
 def totals(changes: Changes) -> dict[Key, dict[str, Any]]:
@@ -196,11 +195,8 @@ def _id(into: str, month: str, key: Key, tokens: int | None, amount: Decimal | N
     return hashlib.sha256(framed("adjustment", *told)).hexdigest()[:32]
 
 
-def _lost(lake: Lake, month: str, gone: pl.DataFrame) -> Iterator[Finding]:
-    """Reports that were closed and are not in the lake any more, on days of which no receipt speaks."""
-    receipts = lake.scan("receipt").filter(pl.col("table_name").is_in(list(_TABLES))).collect()
-    for first, last in receipts.select("first_day", "last_day").iter_rows():
-        gone = gone.filter(~pl.col("day").is_between(first or date.min, last or date.max))
+def _lost(month: str, gone: pl.DataFrame) -> Iterator[Finding]:
+    """Reports that were closed and are not in the lake any more, and of which no receipt speaks."""
     if gone.height:
         yield Finding(
             code=LOST,

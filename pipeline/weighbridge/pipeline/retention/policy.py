@@ -30,6 +30,7 @@ class Rule:
         tenant: the pseudonym of the tenant it is about.
         task: the task it is about.
         but: tenants it is not about, as they have one of their own.
+        but_tasks: tasks, likewise.
     """
 
     kept: Kept
@@ -37,6 +38,7 @@ class Rule:
     tenant: str | None = None
     task: str | None = None
     but: tuple[str, ...] = field(default=(), compare=False)
+    but_tasks: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:
@@ -55,6 +57,8 @@ class Rule:
             about["task"] = self.task
         if self.but:
             about["but"] = ",".join(map(erased, self.but))
+        if self.but_tasks:
+            about["but_tasks"] = ",".join(self.but_tasks)
         return {**about, "days": str(self.days), "due_to": str(self.last_due(today))}
 
 
@@ -86,7 +90,8 @@ class RetentionPolicy:
         tenants = [Rule(kept, of[kept], tenant=name) for name, of in sorted(self.tenants.items()) if kept in of]
         but = tuple(str(rule.tenant) for rule in tenants)
         tasks = [Rule(kept, of[kept], task=name, but=but) for name, of in sorted(self.tasks.items()) if kept in of]
-        return [*tenants, *tasks, Rule(kept, self.days[kept], but=but)]
+        but_tasks = tuple(str(rule.task) for rule in tasks)
+        return [*tenants, *tasks, Rule(kept, self.days[kept], but=but, but_tasks=but_tasks)]
 
     def rule(self, kept: Kept, tenant: str | None = None, task: str | None = None) -> Rule:
         """The rule a row of this tenant and task stands under."""
