@@ -39,11 +39,12 @@ def ls(
     from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
     from weighbridge.pipeline.reconcile.codes import checked_code
+    from weighbridge.pipeline.retention.found import CODES as RETENTION_CODES
     from weighbridge.pipeline.validate.codes import CODES as VALIDATE_CODES
 
     lake = home_of(ctx, config, log_level).lake()
     if code is not None:
-        checked_code(lake, code, {*BASELINE_CODES, *CLOSE_CODES, *VALIDATE_CODES})
+        checked_code(lake, code, {*BASELINE_CODES, *CLOSE_CODES, *RETENTION_CODES, *VALIDATE_CODES})
     scale = list(Severity)
     held = [
         row

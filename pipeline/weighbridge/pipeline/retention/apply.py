@@ -1,7 +1,8 @@
 """Carrying out a plan: what earlier runs began, erasures of before, then everything that is due.
 
 Run it again and it does nothing. Kill it anywhere and run it again, and the end is the same, with one receipt per
-deletion. It holds the lake's lock from beginning to end: nobody else writes, and of two runs at once the second is told
+deletion. What could not be done, and what a hold keeps beyond its time, are findings.
+It holds the lake's lock from beginning to end: nobody else writes, and of two runs at once the second is told
 to wait.
 """
 
@@ -14,9 +15,11 @@ from datetime import date, datetime
 import polars as pl
 
 from weighbridge.pipeline.retention.facts import FACTS, Fact, Kept
+from weighbridge.pipeline.retention.folders import segments
+from weighbridge.pipeline.retention.found import of_ledger, of_plan, tell
 from weighbridge.pipeline.retention.holds import standing
 from weighbridge.pipeline.retention.judge import HELD, RULE, Judge
-from weighbridge.pipeline.retention.plan import Due, RetentionPlan, plan
+from weighbridge.pipeline.retention.plan import Due, RetentionPlan, acks_due, plan
 from weighbridge.pipeline.retention.receipts import Receipt
 from weighbridge.pipeline.retention.repeat import repeat
 from weighbridge.pipeline.retention.subject import KEY, Reach
@@ -69,13 +72,19 @@ def apply(planned: RetentionPlan, *, by: str, now: datetime) -> Applied:
             if due.keys:
                 work.keys(due.table, due.keys, rule=rule, scope=scope)
             elif due.paths:
-                rows, first, last = due.rows, due.first, due.last
-                work.files(due.table, due.paths, rule=rule, scope=scope, rows=rows, first=first, last=last)
+                # A segment that could not be deleted keeps its acknowledgement.
+                lying = segments(places.spools, places.acks, places.lake) if due.table == "acks" else ()
+                files = acks_due(places, judge, lying) if due.table == "acks" else due
+                rows, first, last = files.rows, files.first, files.last
+                work.files(files.table, files.paths, rule=rule, scope=scope, rows=rows, first=first, last=last)
             elif due.rows:
                 if due.table == "attempt":
                     _forget_closed(work, judge, due)
                 _rows(work, judge, due)
-        return Applied(tuple(work.finish()), resumed, repeated, tuple(work.failed))
+        receipts = tuple(work.finish())
+        left = plan(places, planned.policy, planned.today) if work.failed else present
+        tell(places, [*of_ledger(places.ledger), *of_plan(left, deleted=not work.failed)])
+        return Applied(receipts, resumed, repeated, tuple(work.failed))
 
 
 def _rows(work: Work, judge: Judge, due: Due) -> None:

@@ -3,7 +3,7 @@
 keys        of (tenant, subject bucket, month, class) are destroyed
 rows        of every table go or are cleared; billing counts stay unless they are asked for too
 the past    of every table that lost rows goes from the disk
-spool       segments go or are written anew; what is not sealed yet is named
+spool       segments go or are written anew; what is not sealed yet is named, and waited for
 pages       that show the tenant go where billing goes, and are named otherwise
 receipts    one per table; the request itself is remembered by hashes, so that nothing comes back
 """
@@ -17,13 +17,22 @@ from pathlib import Path
 
 from weighbridge.pipeline.retention import holds as holding
 from weighbridge.pipeline.retention import spool
-from weighbridge.pipeline.retention.erasure import RULE, Erasing, Request, new_request, request_of
+from weighbridge.pipeline.retention.erasure import (
+    RULE,
+    Erasing,
+    Request,
+    new_request,
+    remember,
+    remember_traces,
+    request_of,
+)
 from weighbridge.pipeline.retention.facts import FACTS, Erasure
-from weighbridge.pipeline.retention.folders import dated, open_files, segments
+from weighbridge.pipeline.retention.folders import open_files, segments
+from weighbridge.pipeline.retention.found import OF_LEDGER, of_ledger, tell
 from weighbridge.pipeline.retention.ledger import ERASURES
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.receipts import Receipt
-from weighbridge.pipeline.retention.repeat import attempts_elsewhere, carry_out
+from weighbridge.pipeline.retention.repeat import attempts_elsewhere, carry_out, held_by, rows_left
 from weighbridge.pipeline.retention.search import Found
 from weighbridge.pipeline.retention.subject import Subject
 from weighbridge.pipeline.retention.trace import look_for, needles_of, pages, shown_by
@@ -127,6 +136,7 @@ def erase(
         rows, kept, _ = _counted(before)
         keys, shown = _keys(before), pages(places, shown_by(before))
         needles, unsearched = needles_of(before)
+        request = replace(request, waits=tuple(path.name for path in open_files(places.spools)))
         erasing = carry_out(work, request, holds, sealed, subject)
         assert erasing is not None
         if billing_too:
@@ -134,10 +144,12 @@ def erase(
         receipts = work.finish()
         if subject.tenant is not None and subject.bucket is None:
             holding.mask(places.ledger, subject.tenant)
-        held = _counted(Erasing(places, erasing.request, subject, holds))[2]
-        if erasing.held_closes:
-            held["closes"] = len(dated([places.closes] if places.closes else []))
+        held = held_by(erasing)
         left, elsewhere = look_for(places, needles) if look else (None, [])
+        remember(places.ledger, request.erasure_id, left=rows_left(held, erasing))
+        if left is not None:
+            remember_traces(places.ledger, request, len(left))
+        tell(places, list(of_ledger(places.ledger)), OF_LEDGER)
         return Erased(
             erasure_id=request.erasure_id,
             rows=rows,

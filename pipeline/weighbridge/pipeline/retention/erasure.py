@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from weighbridge.pipeline.retention.facts import CONTENT, FACTS, Erasure, Fact, 
 from weighbridge.pipeline.retention.holds import Hold
 from weighbridge.pipeline.retention.judge import HELD, held
 from weighbridge.pipeline.retention.keys import holds_key, key_names
+from weighbridge.pipeline.retention.ledger import ERASURES, Ledger
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.subject import HIT, KEY, NO_ATTEMPTS, Reach, Subject
 from weighbridge.pipeline.retention.work import Work
@@ -51,6 +52,9 @@ class Request:
         billing_too: billing counts go too.
         keys: names of the keys that go, tenants as hashes; null: not decided yet.
         by, at: who asked, and when.
+        left: rows, segments and closes of it that a hold keeps, or that could not be reached.
+        waits: names of files of the spool that were not sealed when it was asked for, and are not yet.
+        traces: how many traces the search found that should be gone.
     """
 
     erasure_id: str
@@ -62,6 +66,9 @@ class Request:
     keys: frozenset[str] | None
     by: str
     at: str
+    left: int = 0
+    waits: tuple[str, ...] = ()
+    traces: int = 0
 
     @property
     def scope(self) -> dict[str, str]:
@@ -86,6 +93,9 @@ class Request:
             "keys": None if self.keys is None else sorted(self.keys),
             "by": self.by,
             "at": self.at,
+            "left": self.left,
+            "waits": list(self.waits),
+            "traces": self.traces,
         }
 
 
@@ -101,7 +111,26 @@ def request_of(name: str, content: Mapping[str, Any]) -> Request:
         keys=None if content["keys"] is None else frozenset(content["keys"]),
         by=content["by"],
         at=content["at"],
+        left=content.get("left", 0),
+        waits=tuple(content.get("waits", ())),
+        traces=content.get("traces", 0),
     )
+
+
+def remember(ledger: Ledger, name: str, **changed: Any) -> None:
+    """Write down what is left of an erasure (`Request.left`, `waits`, `traces`); of one that is not there, nothing."""
+    known = ledger.entry(ERASURES, name)
+    if known is not None and known != known | changed:
+        ledger.write(ERASURES, name, known | changed)
+
+
+def remember_traces(ledger: Ledger, request: Request, traces: int) -> None:
+    """Write down how many traces were found of somebody; an earlier search for the same is overtaken by this one."""
+    whom = (request.tenant, request.bucket, request.attempts)
+    for name, content in ledger.entries(ERASURES).items():
+        other = request_of(name, content)
+        if (other.tenant, other.bucket, other.attempts) == whom and other.billing_too <= request.billing_too:
+            remember(ledger, name, traces=traces if name == request.erasure_id else 0)
 
 
 def new_request(subject: Subject, *, last: date, billing_too: bool, by: str, now: datetime) -> Request:
@@ -120,7 +149,7 @@ def new_request(subject: Subject, *, last: date, billing_too: bool, by: str, now
         billing_too=billing_too,
         keys=None,
         by=by,
-        at=now.isoformat(),
+        at=now.astimezone(UTC).isoformat(),
     )
 
 
@@ -233,6 +262,11 @@ class Erasing:
         rows = self.judged(fact, rows).filter(HIT)
         told = rows.select(free=(~pl.col(HELD)).sum().cast(pl.Int64), held=pl.col(HELD).sum().cast(pl.Int64))
         return told.collect(engine="streaming").row(0)
+
+    def held_rows(self) -> dict[str, int]:
+        """Table -> rows that should go and that a hold keeps."""
+        told = {fact.table: self.counts(fact)[1] for fact in FACTS.values() if self.erases(fact)} if self.holds else {}
+        return {table: rows for table, rows in told.items() if rows}
 
     def carry_out(self, work: Work, tables: Collection[str] | None = None) -> None:
         """Erase the subject's rows from the lake, keys first.

@@ -1,4 +1,4 @@
-"""What lies beside the lake: pages of reports, packs of closes, segments of the spool; which of it is due."""
+"""What lies beside the lake: pages of reports, packs of closes, segments of the spool and their acknowledgements."""
 
 from __future__ import annotations
 
@@ -67,11 +67,17 @@ class Sealed:
     acknowledged: date | None
 
 
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """One acknowledgement, and the UTC day it was given."""
+
+    path: Path
+    day: date
+
+
 def segments(spools: Iterable[Path], acks: Path | None, lake: Lake) -> list[Sealed]:
     """The sealed segments of spools, in order of names; folders that are none are left out."""
-    read = lake.scan("segment", columns=["segment", "rows_in", "rows_quarantined"]).collect()
-    hopeless = (pl.col("rows_in") > 0) & (pl.col("rows_in") == pl.col("rows_quarantined"))
-    known = set(read.filter(~hopeless)["segment"])
+    known = _known(lake)
     found = []
     for spool in spools:
         for path in sorted(spool.glob(f"*{SUFFIX}")) if spool.is_dir() else ():
@@ -83,9 +89,36 @@ def segments(spools: Iterable[Path], acks: Path | None, lake: Lake) -> list[Seal
                 continue
             rows = sum(rows for rows, _, _ in manifest.files.values())
             words = [folder / f"{digest}{ACK}" for folder in (spool, acks) if folder is not None]
-            days = [datetime.fromtimestamp(word.stat().st_mtime, UTC).date() for word in words if word.is_file()]
+            days = [_day_of(word) for word in words if word.is_file()]
             found.append(Sealed(path, digest, rows, digest in known, min(days, default=None)))
     return found
+
+
+def spent(spools: Iterable[Path], acks: Path | None, lake: Lake, lying: Iterable[Sealed]) -> list[Acknowledged]:
+    """Acknowledgements of segments that the lake has and that lie in no spool any more, in order of paths.
+
+    Args:
+        spools, acks: where they lie.
+        lake: the lake.
+        lying: the segments that lie in a spool.
+    """
+    places = [folder for folder in dict.fromkeys([*spools, *([] if acks is None else [acks])]) if folder.is_dir()]
+    words = sorted(path for folder in places for path in folder.glob(f"*{ACK}") if path.is_file())
+    if not words:
+        return []
+    known = _known(lake) - {one.digest for one in lying}
+    return [Acknowledged(path, _day_of(path)) for path in words if path.name.removesuffix(ACK) in known]
+
+
+def _day_of(word: Path) -> date:
+    return datetime.fromtimestamp(word.stat().st_mtime, UTC).date()
+
+
+def _known(lake: Lake) -> set[str]:
+    """Digests of the segments the lake has; those of which nothing could be read may be read yet."""
+    read = lake.scan("segment", columns=["segment", "rows_in", "rows_quarantined"]).collect()
+    hopeless = (pl.col("rows_in") > 0) & (pl.col("rows_in") == pl.col("rows_quarantined"))
+    return set(read.filter(~hopeless)["segment"])
 
 
 def open_files(spools: Iterable[Path]) -> list[Path]:

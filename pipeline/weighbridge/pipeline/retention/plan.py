@@ -8,6 +8,7 @@ Days are UTC days, as the lake has them: neither the zone of reports nor that of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -16,7 +17,7 @@ import polars as pl
 
 from weighbridge.pipeline.retention.deletion import deletion_of
 from weighbridge.pipeline.retention.facts import CONTENT, FACTS, Fact, Kept, class_of_key
-from weighbridge.pipeline.retention.folders import dated, holds_path, holds_segment, segments
+from weighbridge.pipeline.retention.folders import Sealed, dated, holds_path, holds_segment, segments, spent
 from weighbridge.pipeline.retention.holds import Hold, standing
 from weighbridge.pipeline.retention.judge import HELD, RULE, Judge
 from weighbridge.pipeline.retention.keys import due_keys, key_names
@@ -34,7 +35,7 @@ class Due:
     Attributes:
         rule: the rule.
         table: the table or folder; of keys, the table they are for.
-        rows: rows that go; of reports and closes, files and folders.
+        rows: rows that go; of reports, closes and acks, files and folders.
         held: rows that are due and stay because of a hold.
         days: how many UTC days they are of.
         first, last: the first and last of these.
@@ -75,6 +76,7 @@ class RetentionPlan:
         holds: the holds that stand.
         pending: deletions that an earlier run began and did not finish; they are finished first.
         erasures: requests that are held against the lake again.
+        keys_known: whether the keys that are due could be told.
         notes: what could not be told, in words.
     """
 
@@ -85,6 +87,7 @@ class RetentionPlan:
     holds: tuple[Hold, ...]
     pending: int = 0
     erasures: int = 0
+    keys_known: bool = True
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -108,7 +111,8 @@ def plan(places: Places, policy: RetentionPolicy, today: date) -> RetentionPlan:
     holds = tuple(standing(places.ledger))
     judge = Judge(places.lake, policy, today, holds)
     notes: list[str] = []
-    due = [*_keys(places, judge, notes)]
+    keys = _keys(places, judge, notes)
+    due = list(keys or ())
     for fact in FACTS.values():
         due += rows_due(judge, fact)
     due += [*_pages(places, judge), *_spool(places, judge)]
@@ -121,6 +125,7 @@ def plan(places: Places, policy: RetentionPolicy, today: date) -> RetentionPlan:
         holds=holds,
         pending=len(pending),
         erasures=len(places.ledger.entries(ERASURES)),
+        keys_known=keys is not None,
         notes=tuple(notes),
     )
 
@@ -163,7 +168,8 @@ def _due(rule: Rule, table: str, counted: pl.DataFrame) -> Due:
     )
 
 
-def _keys(places: Places, judge: Judge, notes: list[str]) -> list[Due]:
+def _keys(places: Places, judge: Judge, notes: list[str]) -> list[Due] | None:
+    """The keys that are due; null where whoever holds them cannot say."""
     if places.keys is None:
         return []
     if not places.keys.erases:
@@ -178,7 +184,7 @@ def _keys(places: Places, judge: Judge, notes: list[str]) -> list[Due]:
             notes.append("the key service does not list its keys; only those that rows of the lake name are destroyed")
     except KeyUnavailableError as error:
         notes.append(f"{error}; keys that are due are not known")
-        return []
+        return None
     due, held = due_keys(names, judge.policy, judge.today, judge.holds)
     found = [Due(rule=rule, table=CONTENT[rule.kept][0], keys=tuple(keys)) for rule, keys in due.items()]
     for kept in CONTENT:
@@ -215,13 +221,26 @@ def _spool(places: Places, judge: Judge) -> list[Due]:
     old = [one for one in old if one.taken_in]
     stopped = {one.path for one in old if holds_segment(judge.holds, one.path)}
     goes = [one for one in old if one.path not in stopped]
-    if not old:
-        return []
     words = [one.acknowledged for one in goes if one.acknowledged is not None]
-    return [
-        Due(
-            rule=rule, table="spool", rows=sum(one.rows for one in goes),
-            held=sum(one.rows for one in old if one.path in stopped), first=min(words, default=None),
-            last=max(words, default=None), paths=tuple(one.path for one in goes),
-        )
-    ]  # fmt: skip
+    of_segments = Due(
+        rule=rule, table="spool", rows=sum(one.rows for one in goes),
+        held=sum(one.rows for one in old if one.path in stopped), first=min(words, default=None),
+        last=max(words, default=None), paths=tuple(one.path for one in goes),
+    )  # fmt: skip
+    return [of_segments, acks_due(places, judge, [one for one in sealed if one not in goes])]
+
+
+def acks_due(places: Places, judge: Judge, lying: Sequence[Sealed]) -> Due:
+    """The acknowledgements that are due: older than the days of the spool, of segments that lie in none any more.
+
+    A serving host that has not looked for so long ships its copy again; the lake knows its digest, and says so again.
+    """
+    rule = judge.policy.rule(Kept.SPOOL)
+    words = spent(places.spools, places.acks, places.lake, lying)
+    old = [word for word in words if word.day <= rule.last_due(judge.today)]
+    stopped = [word for word in old if any(holds_path(hold, "spool", word.day, word.day) for hold in judge.holds)]
+    days = [word.day for word in old if word not in stopped]
+    return Due(
+        rule=rule, table="acks", rows=len(days), held=len(stopped), first=min(days, default=None),
+        last=max(days, default=None), paths=tuple(word.path for word in old if word not in stopped),
+    )  # fmt: skip

@@ -88,7 +88,7 @@ def statement(receipt: Receipt) -> str:
     """A receipt in a sentence or two."""
     days = {receipt.first_day, receipt.last_day} - {None}
     when = "" if not days else f" of {' to '.join(str(day) for day in sorted(filter(None, days)))}"
-    noun = "files" if receipt.table_name in {"reports", "closes"} else "rows"
+    noun = "files" if receipt.table_name in {"reports", "closes", "acks"} else "rows"
     said = f"{receipt.rows:,} {noun} of {receipt.table_name}{when} {_HOW[receipt.method]}"
     if receipt.key_ids:
         said += f"; keys destroyed: {len(receipt.key_ids)}"

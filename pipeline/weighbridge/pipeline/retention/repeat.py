@@ -8,7 +8,7 @@ the tenant's hash, the bucket and the day. An erasure is looked at again only wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -23,10 +23,11 @@ from weighbridge.pipeline.retention.erasure import (
     Request,
     attempts_of,
     evidence_of,
+    remember,
     request_of,
     tenant_of,
 )
-from weighbridge.pipeline.retention.folders import Sealed, segments
+from weighbridge.pipeline.retention.folders import Sealed, dated, open_files, segments
 from weighbridge.pipeline.retention.holds import Hold, standing
 from weighbridge.pipeline.retention.ledger import ERASURES
 from weighbridge.pipeline.retention.places import Places
@@ -51,12 +52,16 @@ def repeat(work: Work) -> tuple[str, ...]:
     again = []
     for request in asked:
         before, seen = work.made, checked.get(request.erasure_id, {})
+        _wait(places, request)
         try:
             if seen.get("days") != _days(places, request, sealed, holds, marks):
-                carry_out(work, request, holds, sealed)
+                erasing = carry_out(work, request, holds, sealed)
+                kept = 0 if erasing is None else rows_left(held_by(erasing), erasing)
+                remember(places.ledger, request.erasure_id, left=kept)
             elif seen.get("evidence") != _evidence(places):
                 _clear_evidence(work, request, holds)
         except KeyUnavailableError as error:
+            remember(places.ledger, request.erasure_id, left=max(1, request.left))
             work.failed.append(f"erasure {request.erasure_id[:8]}: {error}")
         if work.made != before:
             again.append(request.erasure_id)
@@ -69,6 +74,26 @@ def repeat(work: Work) -> tuple[str, ...]:
             }
         )
     return tuple(again)
+
+
+def held_by(erasing: Erasing) -> dict[str, int]:
+    """Table or `closes` -> rows or packs of an erasure that was carried out and that a hold keeps."""
+    held = erasing.held_rows()
+    if erasing.held_closes and erasing.places.closes is not None:
+        held["closes"] = len(dated([erasing.places.closes]))
+    return held
+
+
+def rows_left(held: Mapping[str, int], erasing: Erasing) -> int:
+    """How much a hold keeps of it, segments of the spool included."""
+    return sum(held.values()) + len(erasing.held_segments)
+
+
+def _wait(places: Places, request: Request) -> None:
+    """Files that were not sealed yet are waited for until they are: what they bring is a segment then, or rows."""
+    if request.waits:
+        there = {path.name for path in open_files(places.spools)}
+        remember(places.ledger, request.erasure_id, waits=[name for name in request.waits if name in there])
 
 
 def _clear_evidence(work: Work, request: Request, holds: Sequence[Hold]) -> None:

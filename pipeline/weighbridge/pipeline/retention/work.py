@@ -6,6 +6,8 @@ disk, then the receipt is written. What an earlier run left is finished before a
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -197,8 +199,13 @@ class Work:
             rows: how many rows they hold; null: how many files they are is told.
             first, last: the UTC days they are about.
         """
-        if paths:
+        if not paths:
+            return
+        try:
             told = [(path.name, digest) for path in paths for digest in _digests(path)]
+        except OSError as error:
+            self._failed(table, error)
+        else:
             deletion = Deletion(
                 kind=Kind.FILES, rule=rule, scope=scope, table=table, rows=len(told) if rows is None else rows,
                 method=ReceiptMethod.DELETED, by=self.by, first=first, last=last, digest=digest_of_files(told),
@@ -296,16 +303,25 @@ class Work:
         except KeyUnavailableError as error:
             self.failed.append(f"{deletion.table}: {error}")
         except OSError as error:
-            self.failed.append(f"{deletion.table}: {error.strerror or type(error).__name__}; it is tried again")
+            self._failed(deletion.table, error)
+
+    def _failed(self, table: str, error: OSError) -> None:
+        self.failed.append(f"{table}: {error.strerror or type(error).__name__}; it is tried again")
 
 
 def _digests(path: Path) -> list[str]:
+    """SHA-256 of the file, or of each in the folder; of a link, of where it leads: what lies there is not ours."""
+    if path.is_symlink():
+        return [hashlib.sha256(os.fsencode(path.readlink())).hexdigest()]
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     return [sha256_file(file) for file in files]
 
 
 def _remove(path: Path) -> None:
-    """Out of sight first: what a cut-off deletion leaves is no damaged folder."""
+    """Out of sight first: what a cut-off deletion leaves is no damaged folder. Of a link only the link goes."""
+    if path.is_symlink():
+        path.unlink()
+        return
     hidden = path.with_name(f".{path.name}.gone")
     shutil.rmtree(hidden, ignore_errors=True)
     if path.is_dir():
