@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from weighbridge.pipeline.ingest.headers import HEADER_PATHS
+from weighbridge.pipeline.ingest.log_leaves import LOG_COUNTS, LOG_PATHS
 from weighbridge.schemas.lattice import CELLS
 from weighbridge.schemas.leaves import BARE, CONTAINERS, COUNT_KEYS, ENUMERATED, KEYS
 
@@ -22,7 +23,7 @@ _LABELS = frozenset(value for name in ("modality", "type", "ttl") for value in E
 
 def is_leaf_path(path: str) -> bool:
     """Whether every step of `path` is an allow-listed key, a hashed one, or the number or enumeration of an element."""
-    if path in DECLARED_PATHS or path in HEADER_PATHS:
+    if path in DECLARED_PATHS or path in HEADER_PATHS or path in LOG_PATHS:
         return True
     return all(_is_step(step) for step in path.split("."))
 
@@ -30,7 +31,8 @@ def is_leaf_path(path: str) -> bool:
 def is_count(path: str) -> bool:
     """Whether the leaf at `path` is a number of tokens, calls or the like: an integer or nothing."""
     name = path.rsplit(".", 1)[-1].split("[", 1)[0]
-    return path in DECLARED_PATHS or path in HEADER_PATHS or name in COUNT_KEYS or name in BARE
+    listed = path in DECLARED_PATHS or path in HEADER_PATHS or path in LOG_COUNTS
+    return listed or (path not in LOG_PATHS and (name in COUNT_KEYS or name in BARE))
 
 
 def _is_step(step: str) -> bool:

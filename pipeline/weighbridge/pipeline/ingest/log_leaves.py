@@ -1,0 +1,82 @@
+"""Leaves that stand under names of other systems' logs: a closed list of whole paths, everything else is left out.
+
+An answer of a provider is taken apart key by key (`schemas.leaves`). What a log says about a call stands under names
+of its own: an attribute of a span (`gen_ai.usage.input_tokens.cached`), a field of a record (`input.inputTokenCount`).
+Their words, taken one by one, mean something else elsewhere, so only the whole name is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weighbridge.pipeline.ingest.dialect import Dialect
+from weighbridge.pipeline.ingest.dialects import (
+    anthropic_usage,
+    bedrock_invocation_log,
+    openai_usage,
+    openinference,
+    otel_gen_ai,
+    vercel_ai,
+)
+from weighbridge.pipeline.ingest.gateway_paths import GATEWAY_CHARGES, GATEWAY_COUNTS
+from weighbridge.pipeline.ingest.parts import INTEGRAL_FLOAT, STRINGS_DROPPED, Part
+from weighbridge.schemas.enumerations import Ended, ReportPart
+from weighbridge.schemas.leaves import Flattened, Leaf, Refusal, flatten
+
+# What a session log of an older release says a message cost, US dollars.
+COST = "costUSD"
+# Quantities of usage pages that need not be whole.
+_MEASURES = frozenset({"result.seconds", COST}) | GATEWAY_CHARGES
+# By how long a write is kept; the page says it in the name of the field.
+WRITES: Mapping[str, str] = {
+    "result.input_cache_write_tokens": "result.input_cache_write_tokens[30m]",
+    "result.input_cache_write_12h_tokens": "result.input_cache_write_tokens[12h]",
+}
+
+
+def _paths(dialect: Dialect, *containers: str) -> frozenset[str]:
+    """The paths a dialect reads in one of its containers."""
+    return frozenset(f"{container}.{name}" for container in containers for name in dialect.roles if "[*]" not in name)
+
+
+SPAN_PATHS: frozenset[str] = (
+    _paths(otel_gen_ai.DIALECT, "gen_ai.usage", "llm.usage")
+    | _paths(openinference.DIALECT, "llm.token_count")
+    | frozenset(f"ai.usage.{name}" for name in vercel_ai.DIALECT.roles if name not in otel_gen_ai.DIALECT.roles)
+)
+PAGE_PATHS: frozenset[str] = (
+    _paths(openai_usage.DIALECT, "result") | _paths(anthropic_usage.DIALECT, "result") | set(WRITES.values())
+)
+BEDROCK_PATHS: frozenset[str] = frozenset(
+    f"{'output' if name.startswith('output') else 'input'}.{name}" for name in bedrock_invocation_log.DIALECT.roles
+)
+LOG_PATHS: frozenset[str] = SPAN_PATHS | PAGE_PATHS | BEDROCK_PATHS | {COST} | GATEWAY_COUNTS | GATEWAY_CHARGES
+LOG_COUNTS: frozenset[str] = LOG_PATHS - _MEASURES
+
+
+def named_leaves(values: Mapping[str, object]) -> Flattened:
+    """The leaves of a record whose fields stand under whole names; what is not in the list is left out.
+
+    Args:
+        values: path -> number, as it came. A number that is none, or no whole one where tokens are counted, is refused.
+    """
+    out = Flattened()
+    for path in LOG_PATHS & values.keys():
+        # A stand-in with the grammar of its kind: the rules for numbers are those of every other leaf.
+        one = flatten(values[path], b"", "usage.cost" if path in _MEASURES else "usage.tokens")
+        out.leaves += [Leaf(path, leaf.integer, leaf.text) for leaf in one.leaves]
+        out.refusals += [Refusal(path, refusal.reason) for refusal in one.refusals]
+        out.dropped_strings += one.dropped_strings
+        out.integral_floats += [path] * len(one.integral_floats)
+    out.leaves.sort(key=lambda leaf: leaf.path)
+    out.refusals.sort()
+    return out
+
+
+def part_of(leaves: Flattened, ended: Ended) -> list[Part]:
+    """The one part of an answer that a log tells of; none where it has no count."""
+    if not leaves.leaves and not leaves.refusals:
+        return []
+    notes = [INTEGRAL_FLOAT] if leaves.integral_floats else []
+    notes += [STRINGS_DROPPED] if leaves.dropped_strings else []
+    return [Part(ReportPart.WHOLE, leaves, ended, tuple(notes))]
