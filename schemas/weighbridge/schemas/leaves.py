@@ -36,6 +36,7 @@ CONTAINERS: tuple[str, ...] = (
     "usage_metadata",
     "response.usage",
     "response.usageMetadata",
+    "response.body.usage",
     "message.usage",
     "delta.usage",
     "interaction.usage",
@@ -84,6 +85,7 @@ rejected_prediction_tokens responseTokenCount text_tokens thinking_tokens though
 toolUsePromptTokenCount totalTokenCount totalTokens total_cached_tokens total_input_tokens total_output_tokens
 total_thought_tokens total_tokens total_tool_use_tokens video_tokens tokens num_tokens
 num_draft_tokens num_accepted_draft_tokens num_spec_tokens num_spec_steps
+cache_creation_tokens grok_tokens device host storage
 """
 _TALLY_KEYS = """
 automatedReasoningPolicies automatedReasoningPolicyUnits code_interpreter_calls contentPolicyImageUnits
@@ -100,6 +102,7 @@ upstream_inference_completions_cost upstream_inference_input_cost upstream_infer
 upstream_inference_prompt_cost total_cost input_cost output_cost request_cost total_duration load_duration
 prompt_eval_duration eval_duration prompt_ms predicted_ms prompt_per_token_ms predicted_per_token_ms
 prompt_per_second predicted_per_second mean_acceptance_length draft_acceptance_rate cached_cost
+input_tokens_cost output_tokens_cost reasoning_tokens_cost citation_tokens_cost search_queries_cost
 """
 _GROUP_KEYS = """
 billed_units cacheDetails cacheTokensDetails cache_creation candidatesTokensDetails completion_token_details
@@ -128,6 +131,7 @@ ENUMERATED: Mapping[str, frozenset[str]] = {
     "ttl": frozenset({"5m", "1h"}),
     "is_byok": frozenset({"true", "false"}),
     "speed": frozenset({"fast", "standard"}),
+    "search_context_size": frozenset({"low", "medium", "high"}),
 }
 _DISCRIMINATORS = ("modality", "type", "ttl")
 _MODEL_KEYS = frozenset({"model"})

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 from weighbridge.pipeline.ingest.dialect import Dialect
-from weighbridge.pipeline.ingest.dialect_facts import dialect_of, facts_of, lookup
+from weighbridge.pipeline.ingest.dialect_facts import dialect_of, facts_of
 from weighbridge.pipeline.ingest.dialects import all_dialects, dialect_for
 from weighbridge.pipeline.ingest.readings import read_reports
+from weighbridge.pipeline.ingest.speakers import lookup
 from weighbridge.pipeline.lake import polars_schema
 
 

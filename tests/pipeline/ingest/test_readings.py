@@ -81,7 +81,9 @@ def expected(attempt: int, reading: UsageReading) -> dict[str, Any]:
 
 def assert_same(answers: Sequence[tuple[str | None, str | None, Sequence[Part]]]) -> None:
     rows = [row for number, answer in enumerate(answers) for row in rows_of(number, *answer)]
-    wanted = [expected(n, read_parts(provider, api, "m", parts)) for n, (provider, api, parts) in enumerate(answers)]
+    wanted = [
+        expected(n, read_parts(provider, api, "m", parts, day=DAY)) for n, (provider, api, parts) in enumerate(answers)
+    ]
     got = read_reports(reports(rows))
     assert got.select(list(wanted[0])).to_dicts() == wanted
 

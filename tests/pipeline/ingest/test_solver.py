@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from weighbridge.pipeline.ingest.dialect import Axis, Role
-from weighbridge.pipeline.ingest.dialects import all_dialects
+from weighbridge.pipeline.ingest.dialect import Role
+from weighbridge.pipeline.ingest.dialects import all_dialects, dialect_for
+from weighbridge.pipeline.ingest.fact import Axis
 from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.outcome import words
 from weighbridge.pipeline.ingest.solver import solve
@@ -17,7 +18,8 @@ from weighbridge.schemas.enumerations import Verdict
 
 
 def solved(name: str, provider: str, figures: dict[str, int], *, stale: bool = False) -> dict[str, Any]:
-    dialect = all_dialects()[name]
+    dialect = dialect_for(provider, name)
+    assert dialect is not None
     solution = solve(dialect, provider, Figures({Role(role): count for role, count in figures.items()}, stale))
     verdict, reason, rule, flags = words(dialect, solution.code)
     return {

@@ -18,8 +18,9 @@ from typing import Any
 import weighbridge
 from weighbridge.pipeline.close.plain import DamagedError, document, sha256
 from weighbridge.pipeline.ingest.dialect import Dialect
-from weighbridge.pipeline.ingest.dialect_facts import Lookup, dialect_of, facts_of, lookup
+from weighbridge.pipeline.ingest.dialect_facts import dialect_of, facts_of
 from weighbridge.pipeline.ingest.dialects import all_dialects
+from weighbridge.pipeline.ingest.speakers import Lookup, lookup
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.pipeline.reconcile.cause import all_causes

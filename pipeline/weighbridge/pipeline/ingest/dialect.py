@@ -14,8 +14,11 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import product
 
+from weighbridge.pipeline.ingest.fact import Axis, Fact, Repair
 from weighbridge.schemas.enumerations import Ended
 
+# The rule for absent fields of a speaker who may not show what he counts.
+HIDDEN = "hidden"
 _ORDINAL = re.compile(r"#\d+(?=])")
 _LABEL = re.compile(r"\[[^\]]*\]")
 
@@ -103,15 +106,6 @@ ITEMISED: Mapping[Role, tuple[tuple[Role, ...], tuple[Role, ...]]] = {
 }
 
 
-class Axis(StrEnum):
-    """One question a reading answers with yes or no."""
-
-    INPUT_INCLUDES_CACHE = "input_includes_cache"
-    OUTPUT_INCLUDES_REASONING = "output_includes_reasoning"
-    INPUT_INCLUDES_TOOL_PROMPT = "input_includes_tool_prompt"
-    TOTAL_COUNTS_CACHE_TWICE = "total_counts_cache_twice"
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One answer to every axis."""
@@ -120,6 +114,7 @@ class Reading:
     output_includes_reasoning: bool = False
     input_includes_tool_prompt: bool = False
     total_counts_cache_twice: bool = False
+    total_leaves_out_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +180,19 @@ class Dialect:
         containers: where usage stands in a body or event; the first one is that of a bare usage object.
         roles: path below the container -> role. `[*]` stands for any label of a list; rows of a list are summed.
         axes: per axis the conceivable values, the declared convention first. An axis left out is no.
-        absent: what absent fields mean, per provider; `any` serves the providers that are not named.
+        absent: rules for absent fields: `any` holds where nothing else is said, facts name the others; one that
+            bears the name of a provider is his.
         stream: how a stream is read.
         itemised: modality details list every modality, so that they should add up even without a text row.
         direct: each class is stated outright (our own vocabulary) instead of being what is left.
+        open: who is named nowhere is read by this dialect too, by its conventions, with the rule `hidden` for absent
+            fields and a flag.
+        rare: axes that are conceivable only where a fact declares one of their values.
+        children: lists of the calls of other models one answer was made with; each has counts of its own.
+        facts: what is known about single providers.
+        known: whether the provider is named.
+        cached_grain, reasoning_grain: the step in which these counts come, where there is one.
+        repairs: faults that are mended.
     """
 
     name: str
@@ -202,6 +206,14 @@ class Dialect:
     stream: Stream = field(default_factory=Stream)
     itemised: bool = False
     direct: bool = False
+    open: bool = False
+    rare: Mapping[Axis, tuple[bool, ...]] = field(default_factory=dict)
+    children: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    known: bool = True
+    cached_grain: int | None = None
+    reasoning_grain: int | None = None
+    repairs: frozenset[Repair] = frozenset()
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -213,6 +225,19 @@ class Dialect:
     def merges(self) -> bool:
         """Whether later parts of a stream revise earlier ones field by field."""
         return self.stream.merge is Merge.START_DELTA
+
+    @property
+    def varies(self) -> bool:
+        """Whether what is known about the provider depends on the model or the day."""
+        return not all(fact.general for fact in self.facts)
+
+    def names(self, provider: str | None) -> bool:
+        """Whether this provider is known to speak it."""
+        return (
+            "any" in self.providers
+            or provider in self.providers
+            or any(fact.provider == provider for fact in self.facts)
+        )
 
     def absent_for(self, provider: str | None) -> Absent:
         """What absent fields mean when this provider answers."""

@@ -6,14 +6,14 @@ become sorted lists. The values survive JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from weighbridge.pipeline.ingest.dialect import Absent, Axis, Dialect, Merge, Role, Stream
+from weighbridge.pipeline.ingest.dialect import Absent, Dialect, Merge, Role, Stream
+from weighbridge.pipeline.ingest.fact import Axis, Fact, Repair
 from weighbridge.schemas.enumerations import Ended
 
 Facts = dict[str, Any]
-Lookup = Callable[[str | None, str | None], Dialect | None]
 
 
 def facts_of(dialect: Dialect) -> Facts:
@@ -30,6 +30,14 @@ def facts_of(dialect: Dialect) -> Facts:
         "stream": _stream_facts(dialect.stream),
         "itemised": dialect.itemised,
         "direct": dialect.direct,
+        "open": dialect.open,
+        "rare": [[str(axis), list(values)] for axis, values in dialect.rare.items()],
+        "children": list(dialect.children),
+        "facts": [fact.to_dict() for fact in dialect.facts],
+        "known": dialect.known,
+        "cached_grain": dialect.cached_grain,
+        "reasoning_grain": dialect.reasoning_grain,
+        "repairs": _sorted(dialect.repairs),
     }
 
 
@@ -51,20 +59,16 @@ def dialect_of(facts: Facts) -> Dialect:
         stream=_stream_of(facts["stream"]),
         itemised=facts["itemised"],
         direct=facts["direct"],
+        # What follows came later: facts that were kept before do not have it.
+        open=facts.get("open", False),
+        rare={Axis(axis): tuple(values) for axis, values in facts.get("rare", [])},
+        children=tuple(facts.get("children", [])),
+        facts=tuple(Fact.of(row) for row in facts.get("facts", [])),
+        known=facts.get("known", True),
+        cached_grain=facts.get("cached_grain"),
+        reasoning_grain=facts.get("reasoning_grain"),
+        repairs=frozenset(Repair(name) for name in facts.get("repairs", [])),
     )
-
-
-def lookup(dialects: Iterable[Dialect]) -> Lookup:
-    """As `dialects.dialect_for`, over other dialects than those of the folder; the first that fits is taken."""
-    known = tuple(dialects)
-
-    def found(provider: str | None, api: str | None) -> Dialect | None:
-        for dialect in known:
-            if api in dialect.apis and ("any" in dialect.providers or provider in dialect.providers):
-                return dialect
-        return None
-
-    return found
 
 
 def _absent_facts(absent: Absent) -> Facts:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weighbridge.pipeline.ingest.dialect import CORE, ITEMISED, SUMMED, Dialect, Role
+from weighbridge.pipeline.ingest.fact import Repair
 from weighbridge.pipeline.ingest.outcome import Flag
 
 Count = int | None
@@ -43,6 +44,7 @@ class Known(NamedTuple):
     writes: Writes
     cached: int  # reads and writes, as far as known
     cached_known: bool
+    repaired: bool = False  # the input was mended: it is what was not cached
 
 
 def has_counts(values: Mapping[Role, int]) -> bool:
@@ -63,7 +65,27 @@ def fill(dialect: Dialect, provider: str | None, figures: Figures) -> Known:
     else:
         writes = split_writes(values, of[Role.CACHE_WRITE], stale=figures.stale_split)
     parts = (of[Role.CACHE_READ], *writes[:3])
-    return Known(of, writes, sum(part or 0 for part in parts), None not in parts)
+    repaired = bool(figures.noticed & Flag.REPAIRED_NEGATIVE_INPUT)
+    return Known(of, writes, sum(part or 0 for part in parts), None not in parts, repaired)
+
+
+def mended(dialect: Dialect, figures: Figures) -> Figures:
+    """The figures with a known fault of the provider mended, or as they are."""
+    given, read = figures.values.get(Role.INPUT), figures.values.get(Role.CACHE_READ)
+    if Repair.NEGATIVE_INPUT not in dialect.repairs or given is None or read is None or not -read <= given < 0:
+        return figures
+    values = {**figures.values, Role.INPUT: given + read}
+    return replace(figures, values=values, noticed=figures.noticed | Flag.REPAIRED_NEGATIVE_INPUT)
+
+
+def grain_flags(dialect: Dialect, values: Mapping[Role, int]) -> int:
+    """Counts that do not come in the steps in which this provider counts them."""
+    flags = Flag(0)
+    if dialect.cached_grain and values.get(Role.CACHE_READ, 0) % dialect.cached_grain:
+        flags |= Flag.CACHED_OFF_GRAIN
+    if dialect.reasoning_grain and values.get(Role.REASONING, 0) % dialect.reasoning_grain:
+        flags |= Flag.REASONING_OFF_GRAIN
+    return int(flags)
 
 
 def split_writes(values: Mapping[Role, int], created: Count, *, stale: bool) -> Writes:

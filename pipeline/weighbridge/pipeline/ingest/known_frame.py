@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from weighbridge.pipeline.ingest.columns import NULL, ZERO, bit, either, holds, total
+from weighbridge.pipeline.ingest.columns import NO, NULL, ZERO, bit, either, holds, total
 from weighbridge.pipeline.ingest.dialect import CORE, ITEMISED, SUMMED, Absent, Dialect, Role
+from weighbridge.pipeline.ingest.fact import Repair
 from weighbridge.pipeline.ingest.outcome import SPOILED, Flag
 
 
@@ -21,16 +22,20 @@ class Known(NamedTuple):
 
 def fill(dialect: Dialect, provider: str | None, figures: pl.DataFrame) -> Known:
     """The figures with zeros where absence means zero, the writes by lifetime, and what was noticed."""
+    figures = mended(dialect, figures)
     raw = {role: pl.col(role) if role in figures.columns else NULL for role in SUMMED}
     occurring = frozenset(role for role in SUMMED if role in figures.columns)
     filled = {role: _filled(role, raw, dialect.absent_for(provider), occurring) for role in SUMMED}
     columns = {role: f"of_{role}" for role, (_, varies) in filled.items() if varies}
     of = {role: pl.col(columns[role]) if role in columns else expr for role, (expr, _) in filled.items()}
     negative = either(raw[role] < 0 for role in occurring)
+    counted = either(raw[role].is_not_null() for role in CORE if role in occurring)
     frame = figures.with_columns(
         *(filled[role][0].alias(name) for role, name in columns.items()),
-        noticed=pl.col("noticed") | bit(negative, Flag.NEGATIVE_COUNT),
-        counted=either(raw[role].is_not_null() for role in CORE if role in occurring),
+        noticed=pl.col("noticed")
+        | bit(negative, Flag.NEGATIVE_COUNT)
+        | (ZERO if dialect.known else bit(counted, Flag.PROVIDER_NOT_KNOWN)),
+        counted=counted,
     )
     if dialect.direct:
         writes = (of[Role.CACHE_WRITE_5M], of[Role.CACHE_WRITE_1H], of[Role.CACHE_WRITE_UNKNOWN], ZERO)
@@ -38,6 +43,7 @@ def fill(dialect: Dialect, provider: str | None, figures: pl.DataFrame) -> Known
         writes = split_writes(raw, of[Role.CACHE_WRITE])
     spoiled = (pl.col("noticed") & int(SPOILED)) != 0
     noticed = pl.col("noticed") | writes[3] | details_flag(dialect, raw, of, occurring)
+    noticed = noticed | grain_flags(dialect, occurring)
     frame = frame.with_columns(
         five=writes[0],
         hour=writes[1],
@@ -50,6 +56,31 @@ def fill(dialect: Dialect, provider: str | None, figures: pl.DataFrame) -> Known
         cached=total(parts), cached_known=pl.all_horizontal([part.is_not_null() for part in parts])
     )
     return Known(frame, of)
+
+
+def mended(dialect: Dialect, figures: pl.DataFrame) -> pl.DataFrame:
+    """The figures with a known fault of the provider mended; `repaired` says in which rows."""
+    if Repair.NEGATIVE_INPUT not in dialect.repairs or not {Role.INPUT, Role.CACHE_READ} <= set(figures.columns):
+        return figures.with_columns(repaired=NO)
+    given, read = pl.col(Role.INPUT), pl.col(Role.CACHE_READ)
+    frame = figures.with_columns(repaired=holds((given < 0) & (given >= -read)))
+    return frame.with_columns(
+        pl.when("repaired").then(given + read).otherwise(given).alias(Role.INPUT),
+        noticed=pl.col("noticed") | bit(pl.col("repaired"), Flag.REPAIRED_NEGATIVE_INPUT),
+    )
+
+
+def grain_flags(dialect: Dialect, occurring: frozenset[Role]) -> pl.Expr:
+    """Counts that do not come in the steps in which this provider counts them."""
+    steps = (
+        (Role.CACHE_READ, dialect.cached_grain, Flag.CACHED_OFF_GRAIN),
+        (Role.REASONING, dialect.reasoning_grain, Flag.REASONING_OFF_GRAIN),
+    )
+    flags = ZERO
+    for role, step, flag in steps:
+        if step and role in occurring:
+            flags = flags | bit(holds(pl.col(role) % step != 0), flag)
+    return flags
 
 
 def _filled(

@@ -72,6 +72,7 @@ def _piece(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
             noticed.append(bit(either([one != columns[str(role)] for one in sums]), Flag.FIELDS_DISAGREE))
     unmapped = either([_at(at).is_not_null() for at in plan.unmapped])
     noticed.append(bit(unmapped, Flag.UNMAPPED_LEAVES))
+    noticed.append(bit(either([_at(at).is_not_null() for at in plan.children]), Flag.CHILD_CALLS))
     return rows.select("at", "row", "report_id", "part_kind", "ended", "notes", **columns, noticed=reduce(or_, noticed))
 
 

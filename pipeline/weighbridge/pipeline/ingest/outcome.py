@@ -1,6 +1,6 @@
 """The outcome of a reading as one integer, so that the scalar and the column form share every word they say.
 
-Bits 0-31 hold what was noticed, then the verdict, the chosen reading, why, and what the answer leaves unsaid.
+Bits 0-39 hold what was noticed, then the verdict, the chosen reading, why, and what the answer leaves unsaid.
 """
 
 from __future__ import annotations
@@ -37,13 +37,18 @@ class Flag(IntFlag):
     CACHE_DETAIL_MISSING = auto()
     MODALITY_DETAILS_INCOMPLETE = auto()
     UNREADABLE = auto()
+    PROVIDER_NOT_KNOWN = auto()
+    REPAIRED_NEGATIVE_INPUT = auto()
+    CACHED_OFF_GRAIN = auto()
+    REASONING_OFF_GRAIN = auto()
+    CHILD_CALLS = auto()
 
 
 # With one of these no figure of the report can be relied on, so nothing else is worked out.
 SPOILED = Flag.FIELDS_DISAGREE | Flag.COUNT_TOO_LARGE | Flag.NEGATIVE_COUNT
 VERDICTS: tuple[Verdict, ...] = (Verdict.PROVED, Verdict.ASSUMED, Verdict.CONTRADICTORY, Verdict.UNKNOWN)
-FLAGS = 0xFFFF_FFFF
-VERDICT_AT, CHOSEN_AT, WHY_AT, UNSAID_AT = 32, 36, 44, 48
+FLAGS = 0xFF_FFFF_FFFF
+VERDICT_AT, CHOSEN_AT, WHY_AT, UNSAID_AT = 40, 44, 52, 56
 
 
 class Why(IntEnum):
@@ -57,6 +62,7 @@ class Why(IntEnum):
     NONE_FITS = 5
     DECLARED_REFUTED = 6
     NO_COUNTS = 7
+    REPAIRED_INPUT = 8
 
 
 class Unsaid(IntFlag):
@@ -74,6 +80,7 @@ _WHY = {
     Why.ALL_AGREE: "every conceivable reading gives these counts",
     Why.DECLARED: "several readings fit, the provider's declared convention decides",
     Why.REPAIRED: "the lifetime split is larger than the creation count beside it, the split is taken",
+    Why.REPAIRED_INPUT: "the negative input is what was not cached less the cache reads, which are added back",
     Why.NONE_FITS: "no reading fits",
     Why.DECLARED_REFUTED: "several readings fit with different counts, the declared convention is not among them",
     Why.NO_COUNTS: "the answer carries no token count",

@@ -53,6 +53,7 @@ def parts_of(
     events: Sequence[object] | None = None,
     key: bytes = b"",
     ended: Ended | None = None,
+    provider: str | None = None,
 ) -> list[Part]:
     """The parts of one answer, never empty: an answer without usage has one part without leaves.
 
@@ -62,15 +63,16 @@ def parts_of(
             given, the one that shows most is taken: events before body before usage. A body that is a list is a stream.
         key: the installation's pseudonym key, which names unknown keys.
         ended: what the caller knows about the end of the answer; null derives it from the answer.
+        provider: who answered, where several speak an API of this name in shapes of their own.
     """
     if events is None and isinstance(response, (list, tuple)):
         events = response
     if events is not None:
-        parts = _stream_parts(stream_of(api), events, key)
+        parts = _stream_parts(stream_of(api, provider), events, key)
     elif response is not None:
         parts = [_body_part(response, key)]
     else:
-        parts = [_usage_part(spoken(api), usage, key)]
+        parts = [_usage_part(spoken(api, provider), usage, key)]
     return parts if ended is None else [replace(part, ended=ended) for part in parts]
 
 

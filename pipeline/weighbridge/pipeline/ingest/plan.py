@@ -21,18 +21,23 @@ class Plan:
         sources: role -> its fields; each field is the positions of leaves that are summed (the rows of a list). Two
             fields of one role are two names for the same count and must agree.
         unmapped: positions of leaves inside a container that the dialect does not know.
+        children: positions of leaves of the calls an answer was made with.
     """
 
     sources: tuple[tuple[Role, tuple[tuple[int, ...], ...]], ...]
     unmapped: tuple[int, ...]
+    children: tuple[int, ...] = ()
 
 
 @lru_cache(maxsize=65_536)
 def plan_of(dialect: Dialect, shape: str) -> Plan:
     """The plan for the leaves whose paths are `shape`, separated by one space."""
     fields: dict[Role, dict[str, list[int]]] = {}
-    unmapped = []
+    unmapped, children = [], []
     for position, path in enumerate(shape.split(" ") if shape else ()):
+        if any(path.startswith(f"{one}[") for one in dialect.children):
+            children.append(position)
+            continue
         relative = dialect.relative(path)
         if relative is None:
             continue
@@ -43,7 +48,7 @@ def plan_of(dialect: Dialect, shape: str) -> Plan:
             name = path[: len(path) - len(relative)] + entry[0]
             fields.setdefault(entry[1], {}).setdefault(name, []).append(position)
     sources = tuple((role, tuple(tuple(at) for at in names.values())) for role, names in fields.items())
-    return Plan(sources, tuple(unmapped))
+    return Plan(sources, tuple(unmapped), tuple(children))
 
 
 def apply(plan: Plan, integers: Sequence[int | None]) -> tuple[dict[Role, int], int]:
@@ -64,4 +69,6 @@ def apply(plan: Plan, integers: Sequence[int | None]) -> tuple[dict[Role, int], 
             noticed |= Flag.FIELDS_DISAGREE
     if any(integers[at] is not None for at in plan.unmapped):
         noticed |= Flag.UNMAPPED_LEAVES
+    if any(integers[at] is not None for at in plan.children):
+        noticed |= Flag.CHILD_CALLS
     return values, int(noticed)

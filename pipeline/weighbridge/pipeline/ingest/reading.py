@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 
 from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects import dialect_for
@@ -105,6 +106,7 @@ class UsageReading:
 def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReading:
     """Read one record: provider, api, model, and one of usage (object), response (body) or events (list).
 
+    Where the meaning depends on the day, `day` (YYYY-MM-DD, in UTC) says which; without it the newest is taken.
     An optional `context` holds `ended` and `local_counts` {prompt_tokens, delivered_output_tokens}. Never raises on
     data: what cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
 
@@ -122,10 +124,17 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
         refused = parts_of(api or "", response=0, ended=ended)
         return read_parts(provider, api, model, refused)
     parts = parts_of(
-        api or "", usage=record.get("usage"), response=record.get("response"), events=events, key=key, ended=ended
+        api or "",
+        usage=record.get("usage"),
+        response=record.get("response"),
+        events=events,
+        key=key,
+        ended=ended,
+        provider=provider,
     )
     local = context.get("local_counts")
-    return read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {})
+    day = _day(record.get("day"))
+    return read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {}, day=day)
 
 
 def read_parts(
@@ -135,6 +144,7 @@ def read_parts(
     parts: Sequence[Part],
     *,
     local: Mapping[str, object] | None = None,
+    day: date | None = None,
 ) -> UsageReading:
     """Read the parts of one answer, as `parts_of` gives them.
 
@@ -142,8 +152,9 @@ def read_parts(
         provider, api, model: who answered, through which API, with what.
         parts: at least one.
         local: counts made on this side {prompt_tokens, delivered_output_tokens}, for `estimated`.
+        day: when, in UTC; null where it is not known.
     """
-    dialect = dialect_for(provider, api)
+    dialect = dialect_for(provider, api, model, day)
     by_path = {leaf.path: leaf for part in parts for leaf in part.flattened.leaves}
     leaves = tuple(by_path[path] for path in sorted(by_path))
     reported: int | None = None
@@ -190,6 +201,16 @@ def no_dialect(provider: str | None, api: str | None) -> str:
 def _named(value: object) -> str | None:
     """A name, or null: what does not look like one may be anything, and is not repeated."""
     return value if isinstance(value, str) and NAME.fullmatch(value) else None
+
+
+def _day(value: object) -> date | None:
+    """A day, or null where it is none."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def _estimate(solution: Solution, local: Mapping[str, object]) -> dict[str, int] | None:

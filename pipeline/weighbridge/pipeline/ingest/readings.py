@@ -9,11 +9,11 @@ import polars as pl
 
 from weighbridge.pipeline.ingest import merge_frame
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
-from weighbridge.pipeline.ingest.dialect_facts import Lookup
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.reading import no_dialect
 from weighbridge.pipeline.ingest.solver_frame import solve_frame
+from weighbridge.pipeline.ingest.speakers import Lookup
 from weighbridge.pipeline.lake import Lake, empty, shaped
 from weighbridge.schemas.enumerations import Verdict
 
@@ -35,7 +35,7 @@ _CARRIED = (
 )
 _LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers")
 REPORT_READ = (*_CARRIED, "part", *_LEAVES)
-_PARTS = ("row", "report_id", "provider", "api", "model", *_LEAVES)
+_PARTS = ("row", "report_id", "provider", "api", "model", "day", *_LEAVES)
 # Rows solved at once: enough that the work per call does not show, few enough that its columns stay small.
 _CHUNK = 250_000
 # Rows of readings held before they are written.
@@ -49,7 +49,7 @@ def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.Da
 
     Args:
         reports: the rows.
-        dialects: gives the dialect of a provider and an API; by default those of this version.
+        dialects: gives the dialect of a provider, an API, a model and a day; by default those of this version.
     """
     if reports.is_empty():
         return empty("reading")
@@ -118,7 +118,10 @@ def _by_parts(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         frame.join(later, on=REPORT_KEY, how="semi")
         .sort(*REPORT_KEY, "part", "row")
         .with_columns(report_id=pl.struct(REPORT_KEY).rle_id())
-        .with_columns(pl.col("provider", "api").first().over("report_id"))
+        .with_columns(
+            pl.col("provider", "api").first().over("report_id"),
+            pl.col("model").drop_nulls().first().over("report_id"),
+        )
     )
     return singles.select(_PARTS), multiples.select(_PARTS)
 
@@ -138,13 +141,33 @@ def _read(
     parts: pl.DataFrame, merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame], dialects: Lookup
 ) -> Iterator[pl.DataFrame]:
     for (provider, api), rows in parts.partition_by("provider", "api", as_dict=True, maintain_order=True).items():
-        dialect = dialects(provider, api)
-        if dialect is None:
+        if dialects(provider, api) is None:
             yield _unread(no_dialect(provider, api), rows)
             continue
-        for block in _blocks(rows):
-            figures = merge(dialect, merge_frame.figures_of(dialect, block))
-            yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
+        for dialect, own in _by_dialect(rows, provider, api, dialects):
+            for block in _blocks(own):
+                figures = merge(dialect, merge_frame.figures_of(dialect, block))
+                yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
+
+
+def _by_dialect(
+    rows: pl.DataFrame, provider: str | None, api: str | None, dialects: Lookup
+) -> Iterator[tuple[Dialect, pl.DataFrame]]:
+    """The rows of one speaker, cut once more where what he means depends on the model or the day."""
+    general = dialects(provider, api)
+    if general is None or not general.varies:
+        yield from () if general is None else ((general, rows),)
+        return
+    asked = rows.select("model", "day").unique(maintain_order=True)
+    found = [dialects(provider, api, model, day) or general for model, day in asked.rows()]
+    numbers = {dialect: number for number, dialect in enumerate(dict.fromkeys(found))}
+    if len(numbers) == 1:
+        yield found[0], rows
+        return
+    asked = asked.with_columns(spoken=pl.Series([numbers[dialect] for dialect in found], dtype=pl.Int64))
+    marked = rows.join(asked, on=["model", "day"], how="left", nulls_equal=True, maintain_order="left")
+    for dialect, number in numbers.items():
+        yield dialect, marked.filter(pl.col("spoken") == number).drop("spoken")
 
 
 def _blocks(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -3,6 +3,7 @@
 Every token has one class, and every total is the sum of disjoint classes. A reading fits where
 
     total = input + output (+ the cached tokens once more, where the total counts them twice)
+                           (- the reasoning tokens, where the total leaves them out)
     each class >= 0, each part <= the figure that contains it, each modality <= its class
 
 Readings that give equal counts are one. Exactly one left: PROVED. Several: the declared convention decides, ASSUMED.
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 from weighbridge.pipeline.ingest.cells import cross, plus
 from weighbridge.pipeline.ingest.dialect import SUMMED, Dialect, Reading, Role
-from weighbridge.pipeline.ingest.known import Count, Figures, Known, details_flag, fill, has_counts
+from weighbridge.pipeline.ingest.known import Count, Figures, Known, details_flag, fill, grain_flags, has_counts, mended
 from weighbridge.pipeline.ingest.outcome import SPOILED, Flag, Unsaid, Why, encode
 from weighbridge.schemas.enumerations import Verdict
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
@@ -61,13 +62,16 @@ def solve(dialect: Dialect, provider: str | None, figures: Figures) -> Solution:
         provider: whose absent fields mean what.
         figures: what the report says.
     """
+    figures = mended(dialect, figures)
     noticed = figures.noticed | (Flag.NEGATIVE_COUNT if any(figures.values.get(r, 0) < 0 for r in SUMMED) else 0)
     if not has_counts(figures.values):
         return _nothing(Verdict.UNKNOWN, Why.NO_COUNTS, noticed | Flag.USAGE_MISSING)
+    noticed |= 0 if dialect.known else Flag.PROVIDER_NOT_KNOWN
     if noticed & SPOILED:
         return _nothing(Verdict.CONTRADICTORY, Why.NONE_FITS, noticed)
     known = fill(dialect, provider, figures)
     noticed |= known.writes.flags | details_flag(dialect, figures.values, known)
+    noticed |= grain_flags(dialect, figures.values)
     candidates = [weigh(dialect, reading, known) for reading in dialect.readings]
     return choose(dialect, candidates, known, noticed)
 
@@ -82,7 +86,9 @@ def choose(dialect: Dialect, candidates: Sequence[Candidate], known: Known, noti
     several = any(candidates[index] != one for index in fitting)
     if several and chosen:
         return _nothing(Verdict.CONTRADICTORY, Why.DECLARED_REFUTED, noticed | candidates[0].misfits)
-    if noticed & Flag.TTL_SPLIT_EXCEEDS_CREATION:
+    if noticed & Flag.REPAIRED_NEGATIVE_INPUT:
+        verdict, why = Verdict.ASSUMED, Why.REPAIRED_INPUT
+    elif noticed & Flag.TTL_SPLIT_EXCEEDS_CREATION:
         verdict, why = Verdict.ASSUMED, Why.REPAIRED
     elif several:
         verdict, why = Verdict.ASSUMED, Why.DECLARED
@@ -119,18 +125,22 @@ def unsaid(one: Candidate) -> int:
 def weigh(dialect: Dialect, reading: Reading, known: Known) -> Candidate:
     """What one reading makes of the figures, and which laws it breaks."""
     of, declared = known.of, dialect.readings[0]
-    # A part that is unknown cannot tell two readings apart: only the declared one is looked at.
-    inside = (reading if known.cached_known else declared).input_includes_cache
-    thinks = (reading if of[Role.REASONING] is not None else declared).output_includes_reasoning
+    # A part that is unknown cannot tell two readings apart: only the declared one is looked at. But reasoning beside
+    # the output may be hidden: then it is what the total counts beyond input and output.
+    inside = (reading if known.cached_known and not known.repaired else declared).input_includes_cache
+    told = of[Role.REASONING] is not None or not declared.output_includes_reasoning
+    thinks = (reading if told else declared).output_includes_reasoning
     tool = (reading if of[Role.TOOL_PROMPT] is not None else declared).input_includes_tool_prompt
     prompt = of[Role.INPUT] if tool else plus(of[Role.INPUT], of[Role.TOOL_PROMPT])
     output = of[Role.OUTPUT] if thinks else plus(of[Role.OUTPUT], of[Role.REASONING])
     cached = known.cached if known.cached_known else None
     inputs: tuple[Count, ...] = (of[Role.INPUT_UNCACHED], of[Role.CACHE_READ], *known.writes[:3])
-    outputs: tuple[Count, ...] = (of[Role.OUTPUT_VISIBLE], of[Role.REASONING])
-    twice = known.cached if reading.total_counts_cache_twice else 0
+    visible = of[Role.OUTPUT] if of[Role.OUTPUT_VISIBLE] is None and not thinks else of[Role.OUTPUT_VISIBLE]
+    outputs: tuple[Count, ...] = (visible, of[Role.REASONING])
+    more = known.cached if reading.total_counts_cache_twice else 0
+    more -= (of[Role.REASONING] or 0) if reading.total_leaves_out_reasoning else 0
     in_total = added(prompt if inside else plus(prompt, cached), inputs)
-    in_total, out_total, total, misfits = balance(in_total, added(output, outputs), of[Role.TOTAL], twice)
+    in_total, out_total, total, misfits = balance(in_total, added(output, outputs), of[Role.TOTAL], more)
     inputs, off = deduce(in_total, inputs)
     misfits |= _misfit(off, in_total, known.cached, Flag.CACHED_EXCEEDS_INPUT)
     outputs, off = deduce(out_total, outputs)
@@ -162,11 +172,14 @@ def added(total: Count, parts: Sequence[Count]) -> Count:
     return sum(part or 0 for part in parts)
 
 
-def balance(in_total: Count, out_total: Count, total: Count, twice: int) -> tuple[Count, Count, Count, int]:
-    """Input, output and their sum, one of them worked out from the others where it is missing, and the misfit."""
+def balance(in_total: Count, out_total: Count, total: Count, more: int) -> tuple[Count, Count, Count, int]:
+    """Input, output and their sum, one of them worked out from the others where it is missing, and the misfit.
+
+    `more` is what the reported total counts beyond the two.
+    """
     if total is None:
         return in_total, out_total, plus(in_total, out_total), 0
-    bare = total - twice
+    bare = total - more
     if in_total is None and out_total is None:
         return None, None, bare, 0 if bare >= 0 else Flag.TOTAL_MISMATCH
     if in_total is None or out_total is None:

@@ -49,11 +49,13 @@ def solve_frame(dialect: Dialect, provider: str | None, figures: pl.DataFrame) -
 def tells_apart(dialect: Dialect, reading: Reading, known: Known) -> bool:
     """Whether a reading can differ from an earlier one: some row has tokens that one of its other answers moves."""
     declared = dialect.readings[0]
+    thinking = known.of[Role.REASONING] != 0
     moved = {
-        "input_includes_cache": pl.col("cached_known") & (pl.col("cached") != 0),
-        "output_includes_reasoning": known.of[Role.REASONING] != 0,
+        "input_includes_cache": pl.col("cached_known") & (pl.col("cached") != 0) & ~pl.col("repaired"),
+        "output_includes_reasoning": thinking if declared.output_includes_reasoning else thinking.fill_null(value=True),
         "input_includes_tool_prompt": known.of[Role.TOOL_PROMPT] != 0,
         "total_counts_cache_twice": pl.col("cached") != 0,
+        "total_leaves_out_reasoning": thinking,
     }
     asked = [name for name in moved if getattr(reading, name) != getattr(declared, name)]
     found = known.frame.select(moved[name].any().alias(name) for name in asked)
@@ -63,10 +65,11 @@ def tells_apart(dialect: Dialect, reading: Reading, known: Known) -> bool:
 def weigh(dialect: Dialect, reading: Reading, known: Known) -> pl.DataFrame:
     """What one reading makes of the figures, and in `misfits` which laws it breaks: zero where it fits."""
     of, declared = known.of, dialect.readings[0]
-    inside = _answer(reading.input_includes_cache, declared.input_includes_cache, pl.col("cached_known"))
-    thinks = _answer(
-        reading.output_includes_reasoning, declared.output_includes_reasoning, of[Role.REASONING].is_not_null()
-    )
+    cached_told = pl.col("cached_known") & ~pl.col("repaired")
+    inside = _answer(reading.input_includes_cache, declared.input_includes_cache, cached_told)
+    # Reasoning beside the output may be hidden: then it is what the total counts beyond input and output.
+    told = of[Role.REASONING].is_not_null() | (not declared.output_includes_reasoning)
+    thinks = _answer(reading.output_includes_reasoning, declared.output_includes_reasoning, told)
     tool = _answer(
         reading.input_includes_tool_prompt, declared.input_includes_tool_prompt, of[Role.TOOL_PROMPT].is_not_null()
     )
@@ -80,12 +83,14 @@ def weigh(dialect: Dialect, reading: Reading, known: Known) -> pl.DataFrame:
         cache_write_5m="five",
         cache_write_1h="hour",
         cache_write_unknown="unknown",
-        output_visible=of[Role.OUTPUT_VISIBLE],
+        output_visible=pl.coalesce(of[Role.OUTPUT_VISIBLE], pl.when(~thinks).then(of[Role.OUTPUT])),
         reasoning=of[Role.REASONING],
     )
     prompt = pl.when("inside").then("prompt").otherwise(pl.col("prompt") + pl.col("known_cached"))
     frame = frame.with_columns(input_total=_added(prompt, INPUTS), output_total=_added(pl.col("answer"), OUTPUTS))
-    frame = frame.with_columns(**_balance(of[Role.TOTAL], twice=reading.total_counts_cache_twice))
+    more = pl.col("cached") if reading.total_counts_cache_twice else ZERO
+    more = more - of[Role.REASONING].fill_null(0) if reading.total_leaves_out_reasoning else more
+    frame = frame.with_columns(**_balance(of[Role.TOTAL] - more))
     frame = frame.with_columns(**_deduce("input", INPUTS), **_deduce("output", OUTPUTS))
     frame = frame.with_columns(**cross(of))
     beyond_prompt = holds(tool & (of[Role.INPUT] < of[Role.TOOL_PROMPT]))
@@ -102,10 +107,12 @@ def _added(total: pl.Expr, parts: Sequence[str]) -> pl.Expr:
     return pl.coalesce(total, reduce(add, (pl.col(part) for part in parts)))
 
 
-def _balance(total: pl.Expr, *, twice: bool) -> dict[str, pl.Expr]:
-    """Input, output and their sum, one of them worked out from the others where it is missing, and the misfit."""
+def _balance(bare: pl.Expr) -> dict[str, pl.Expr]:
+    """Input, output and their sum, one of them worked out from the others where it is missing, and the misfit.
+
+    `bare` is the reported total without what it counts beyond the two.
+    """
     given_in, given_out = pl.col("input_total"), pl.col("output_total")
-    bare = total - pl.col("cached") if twice else total
     got_in = pl.coalesce(given_in, bare - given_out)
     got_out = pl.coalesce(given_out, bare - given_in)
     both = given_in + given_out

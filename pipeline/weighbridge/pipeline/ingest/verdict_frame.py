@@ -34,6 +34,7 @@ def conclude(dialect: Dialect, known: Known, best: pl.DataFrame, weighed: int) -
     frame = frame.with_columns(
         refuted=refuted,
         settled=usable & (pl.col("fitting") > 0) & ~refuted,
+        mended=(pl.col("noticed") & int(Flag.REPAIRED_NEGATIVE_INPUT)) != 0,
         repaired=(pl.col("noticed") & int(Flag.TTL_SPLIT_EXCEEDS_CREATION)) != 0,
     )
     code = (
@@ -69,7 +70,7 @@ def _verdict() -> pl.Expr:
         .then(number(Verdict.UNKNOWN))
         .when(~pl.col("settled"))
         .then(number(Verdict.CONTRADICTORY))
-        .when(pl.col("repaired") | pl.col("several"))
+        .when(pl.col("mended") | pl.col("repaired") | pl.col("several"))
         .then(number(Verdict.ASSUMED))
         .otherwise(number(Verdict.PROVED))
     )
@@ -86,6 +87,8 @@ def _why(usable: pl.Expr, weighed: int) -> pl.Expr:
         .then(number(Why.NONE_FITS))
         .when("refuted")
         .then(number(Why.DECLARED_REFUTED))
+        .when("mended")
+        .then(number(Why.REPAIRED_INPUT))
         .when("repaired")
         .then(number(Why.REPAIRED))
         .when("several")

@@ -14,12 +14,12 @@ from weighbridge.pipeline.ingest.dialect import (
     OUTPUT_BY_MODALITY,
     TOOL_BY_MODALITY,
     Absent,
-    Axis,
     Dialect,
     Merge,
     Role,
     Stream,
 )
+from weighbridge.pipeline.ingest.fact import Axis
 from weighbridge.schemas.enumerations import Ended
 
 _ITERATION = {

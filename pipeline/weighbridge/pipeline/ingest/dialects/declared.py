@@ -13,10 +13,10 @@ from weighbridge.pipeline.ingest.dialect import (
     SPLIT,
     UNCACHED_BY_MODALITY,
     Absent,
-    Axis,
     Dialect,
     Role,
 )
+from weighbridge.pipeline.ingest.fact import Axis
 
 DIALECT = Dialect(
     name="declared",

@@ -13,11 +13,11 @@ from weighbridge.pipeline.ingest.dialect import (
     OUTPUT_BY_MODALITY,
     TOOL_BY_MODALITY,
     Absent,
-    Axis,
     Dialect,
     Role,
     Stream,
 )
+from weighbridge.pipeline.ingest.fact import Axis
 
 _MODALITIES = ("TEXT", "DOCUMENT", "AUDIO", "IMAGE", "VIDEO")
 _GROUPS = {

@@ -5,27 +5,19 @@ Azure serves models of other makers through the same API, and those answer with 
 
 from __future__ import annotations
 
-from weighbridge.pipeline.ingest.dialect import Dialect, Role, Stream
+from weighbridge.pipeline.ingest.dialect import Dialect, Stream
 from weighbridge.pipeline.ingest.dialects import _openai
 from weighbridge.schemas.enumerations import Ended
 
 DIALECT = Dialect(
     name="openai_responses",
-    apis=("openai_responses", "responses"),
-    providers=("openai", "azure"),
+    apis=("openai_responses", "responses", "responses.compact", "other:/v1/responses/compact"),
+    providers=("openai",),
     source="https://platform.openai.com/docs/api-reference/responses/object",
     containers=("usage", "response.usage"),
-    roles={
-        "input_tokens": Role.INPUT,
-        "output_tokens": Role.OUTPUT,
-        **_openai.below("input_tokens_details", _openai.INPUT_DETAILS),
-        **_openai.below("output_tokens_details", _openai.OUTPUT_DETAILS),
-        **_openai.CHAT,
-        "reasoning_tokens": Role.REASONING,
-        "audio_prompt_tokens": Role.INPUT_AUDIO,
-    },
+    roles={**_openai.CHAT, **_openai.RESPONSES},
     axes=_openai.AXES,
-    absent=_openai.ABSENT,
+    absent=_openai.absent(),
     stream=Stream(
         closing={
             "response.completed": Ended.COMPLETE,
@@ -36,4 +28,5 @@ DIALECT = Dialect(
         finish=(("choices", "finish_reason"),),
         unclosed=Ended.CUT,
     ),
+    open=True,
 )
