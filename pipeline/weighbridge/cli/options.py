@@ -38,6 +38,12 @@ def parse_day(text: str) -> date:
     raise typer.BadParameter(f"{text!r} is no day from 1900 to 2199; write YYYY-MM-DD or YYYYMMDD, such as 2026-03-31")
 
 
+def check_range(since: date | None, until: date | None) -> None:
+    """Refuse a range that ends before it begins: nothing lies in it, which is never what was meant."""
+    if since is not None and until is not None and until < since:
+        raise typer.BadParameter(f"--until {until} is before --since {since}; give the first day, then the last")
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Month = Annotated[
     str | None,

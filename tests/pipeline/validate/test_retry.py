@@ -14,9 +14,10 @@ from tests.conftest import KEY
 from tests.pipeline.ingest.conftest import answer_of, attempt_of
 from tests.pipeline.validate.conftest import DAY, TODAY, Rows, clean, take
 
-from weighbridge.pipeline.ingest.answers import Call, calls, is_answer
+from weighbridge.pipeline.ingest.answers import calls, is_answer
 from weighbridge.pipeline.ingest.importers import recorded_answers
 from weighbridge.pipeline.ingest.importers import segment as segment_importer
+from weighbridge.pipeline.ingest.staging import Call
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.validate import accounts
 from weighbridge.pipeline.validate.quarantine import entries, history

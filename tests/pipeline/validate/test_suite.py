@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import json
 import logging
@@ -17,6 +18,7 @@ from weighbridge.pipeline.validate.contract import contract
 from weighbridge.pipeline.validate.rule import Gravity
 from weighbridge.pipeline.validate.suite import NoneBreaks, NotBelow, Sheet, Verdict, judge, load, suite
 
+ROOT = Path(__file__).resolve().parents[3]
 NONE = NoneBreaks("minimum.queue_us", Gravity.CRITICAL, "is at least 0")
 OTHER = NoneBreaks("identity.drafted", Gravity.WARNING, "drafted = accepted + rejected")
 LOW = NotBelow("volume_low", Gravity.WARNING, "is not far below", "rows", "low")
@@ -60,16 +62,42 @@ def test_an_expectation_that_cannot_be_judged_is_a_fault_of_the_program_and_not_
 
 
 def test_the_process_is_left_as_it_was() -> None:
-    level = logging.getLogger("great_expectations").level
+    log = logging.getLogger("great_expectations")
+    before = log.level, log.propagate, list(log.handlers)
     load()
     assert gc.isenabled()
-    assert logging.getLogger("great_expectations").level == level
     gc.disable()
     try:
         judge([Sheet("attempt", {"minimum.queue_us": [0]}, [NONE])])
         assert not gc.isenabled()
     finally:
         gc.enable()
+    assert (log.level, log.propagate, list(log.handlers)) == before
+
+
+def test_what_it_says_of_its_own_work_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Also what loggers of its modules say that have a level of their own."""
+    caplog.set_level(logging.DEBUG)
+    judge([Sheet("attempt", {"minimum.queue_us": [1]}, [NONE])])
+    assert [record.name for record in caplog.records if record.name.startswith("great_expectations")] == []
+
+
+def imports_of(path: Path) -> set[str]:
+    """The top-level modules that a file imports anywhere, inside functions too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(str(node.module).partition(".")[0])
+    return found
+
+
+def test_one_module_of_the_product_imports_it() -> None:
+    sources = [path for root in ("schemas", "capture", "pipeline", "dags") for path in (ROOT / root).rglob("*.py")]
+    assert len(sources) > 200
+    using = {path.relative_to(ROOT).as_posix() for path in sources if "great_expectations" in imports_of(path)}
+    assert using == {"pipeline/weighbridge/pipeline/validate/suite.py"}
 
 
 ALONE = """

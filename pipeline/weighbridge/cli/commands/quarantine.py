@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,10 +13,11 @@ import typer
 from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.commands.ingest import Acks, Day, Importer, Mapping, Model, Provider, Task, Tenant
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS
+from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ def ls(
     until: Until = None,
     table: Table = None,
     rule: Rule = None,
-    reason: Annotated[str | None, typer.Option("--reason", metavar="WORD", help="Only for this reason.")] = None,
+    reason: Annotated[
+        QuarantineReason | None, typer.Option("--reason", metavar="WORD", help="Only for this reason.")
+    ] = None,
     file: File = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="So many are listed; all are counted.")
@@ -96,7 +100,11 @@ def show(
     from weighbridge.pipeline.validate.violation import named
 
     lake = home_of(ctx, config, log_level).lake()
-    (found,) = _of_ids(entries(lake), [entry])
+    held = entries(lake)
+    gone = _gone(lake, held, entry)
+    if gone is not None:
+        return _show_gone(gone, history(lake, [str(gone["entry_id"])]), as_json=as_json)
+    (found,) = _of_ids(lake, held, [entry])
     accounts = lake.scan("segment", columns=["segment", "name"]).collect()
     name = named(dict(accounts.iter_rows()).get(found.segment))
     says = next((r.says for r in contract(found.table, ()) if r.name == found.rule), None) if found.table else None
@@ -110,13 +118,42 @@ def show(
     if found.leaves:
         write_line()
         write_table(["leaf", "figure"], [list(leaf) for leaf in found.leaves])
+    _write_history(changes)
+    what = f" | weighbridge quarantine release {found.entry_id[:ID_DIGITS]} --reason ..." if found.stored else ""
+    write_line(f"\nNext: weighbridge quarantine retry FILE{what}")
+    return CLEAN
+
+
+def _gone(lake: Lake, held: list[Entry], text: str) -> dict[str, object] | None:
+    """The last decision about an entry that left the quarantine, where the id is that of one such and no other."""
+    from weighbridge.pipeline.reconcile.prefix import digits_of
+    from weighbridge.pipeline.validate.quarantine import last_decisions
+
+    digits = digits_of(text)
+    decided = last_decisions(lake, digits)
+    if len(decided) != 1 or any(entry.entry_id.startswith(digits) for entry in held):
+        return None
+    return decided[0]
+
+
+def _show_gone(decision: dict[str, object], changes: list[dict[str, object]], *, as_json: bool) -> int:
+    """A record that is not held any more, and what was decided about it."""
+    names = {"entry_id": "id", "table_name": "table", "rule": "rule", "segment": "segment", "line": "line"}
+    shown = {name: decision[column] for column, name in names.items()}
+    if as_json:
+        write_json(shown | {"history": changes})
+        return CLEAN
+    write_table(["record", ""], [[key, value] for key, value in shown.items() if value is not None])
+    _write_history(changes)
+    write_line("\nIt is not in quarantine any more.")
+    return CLEAN
+
+
+def _write_history(changes: list[dict[str, object]]) -> None:
     if changes:
         write_line()
         names = ["state", "changed_at", "changed_by", "reason"]
         write_table([n.replace("_", " ") for n in names], [[change[n] for n in names] for change in changes])
-    what = f"weighbridge quarantine release {found.entry_id[:ID_DIGITS]} --reason ..." if found.stored else None
-    write_line(f"\nNext: weighbridge quarantine retry FILE{f' | {what}' if what else ''}")
-    return CLEAN
 
 
 @quarantine.command("retry")
@@ -204,8 +241,10 @@ def release(
     from weighbridge.pipeline.validate.quarantine import release as let_stand
 
     lake = home_of(ctx, config, log_level).lake()
+    if ids and (table or rule or month or since or until):
+        raise ConfigError("give ids, or --table and --rule with or without days, and not both")
     if ids:
-        chosen = _of_ids(entries(lake), ids)
+        chosen = _of_ids(lake, entries(lake), ids)
     elif table and rule:
         chosen = _chosen(lake, month, since, until, table=table, rule=rule)
     else:
@@ -232,6 +271,8 @@ def _chosen(
 ) -> list[Entry]:
     from weighbridge.pipeline.validate.quarantine import entries
 
+    check_range(since, until)
+    _check_names(lake, table, rule)
     return [
         entry
         for entry in entries(lake, first=since, last=until)
@@ -243,10 +284,37 @@ def _chosen(
     ]
 
 
-def _of_ids(held: list[Entry], ids: list[str]) -> list[Entry]:
+def _check_names(lake: Lake, table: str | None, rule: str | None) -> None:
+    """Refuse a table or rule that there is not: nothing is held for it, which would look like good news."""
+    from weighbridge.pipeline.validate.contract import contract
+    from weighbridge.schemas.tables import TABLES
+
+    if table is not None and table not in TABLES:
+        raise ConfigError(f"there is no table {table!r}; known are {', '.join(TABLES)}")
+    if rule is None:
+        return
+    known = {each.name for name in ([table] if table else TABLES) for each in contract(name, ())}
+    known |= set(lake.scan("quarantine", columns=["rule"]).collect()["rule"].drop_nulls())
+    if rule not in known:
+        near = difflib.get_close_matches(rule, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise ConfigError(
+            f"no rule{f' of {table}' if table else ''} is called {rule!r}; {hint}"
+            "`weighbridge quarantine ls` and the page of data quality name them"
+        )
+
+
+def _of_ids(lake: Lake, held: list[Entry], ids: list[str]) -> list[Entry]:
     from weighbridge.pipeline.reconcile.prefix import one_of
 
     by_id = {entry.entry_id: entry for entry in held}
+    for text in ids:
+        gone = _gone(lake, held, text)
+        if gone is not None:
+            raise ConfigError(
+                f"{text} is not in quarantine any more: {gone['changed_by']} had it {gone['state']} on "
+                f"{gone['changed_at']:%Y-%m-%d}; `weighbridge quarantine show {text}` tells why"
+            )
     return [by_id[one_of(by_id, text, "record in quarantine")] for text in ids]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import ID_DIGITS
@@ -48,6 +48,7 @@ def validate(
     """
     from weighbridge.pipeline.validate.validate import validate as hold_to_contract
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level)
     lake = home.lake()
     result = hold_to_contract(
@@ -101,6 +102,8 @@ def _told(result: Validation) -> dict[str, object]:
         "days": result.days,
         "rules": result.rules,
         "quarantined": result.quarantined,
+        "unread": result.unread,
+        "released": result.released,
         "findings": result.findings,
         "page": result.page,
         "violations": [_of(violation) for violation in result.violations],
@@ -153,6 +156,8 @@ def _write(result: Validation) -> None:
         f"{counted(result.rules, 'rule')} on {counted(len(result.days), 'day')}; {len(result.unjudged):,} not judged, "
         "the page says why"
     )
+    if result.unread:
+        write_line(f"{counted(result.unread, 'record')} of these days could not be read: weighbridge quarantine ls")
     if result.page is not None:
         write_line(f"page: {result.page}")
     if result.gate:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import polars as pl
+import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from weighbridge.schemas.errors import LakeBusyError, LakeError, Transient
@@ -33,7 +34,7 @@ def told(action: str, where: str) -> Iterator[None]:
         raise LakeBusyError(
             f"{where}: another writer won the race while {action}; nothing of this call was committed, run it again"
         ) from error
-    except (OSError, DeltaError, pl.exceptions.PolarsError) as error:
+    except (OSError, DeltaError, pl.exceptions.PolarsError, pa.ArrowException) as error:
         raise _spoken(error, action, where) from error
 
 

@@ -104,7 +104,7 @@ def texts(
         LakeError: a file cannot be read.
     """
     for part in parts:
-        with told(f"reading {table}", lake.root):
+        with told(f"reading texts of {table}", lake.root):
             store, path = lake.place.store_of(part.address)
             with store.open_input_file(path) as source:
                 footer = pq.read_metadata(source)
@@ -113,9 +113,20 @@ def texts(
                 for group in range(footer.num_row_groups):
                     rows = file.read_row_group(group, columns=held, use_threads=False) if held else None
                     for stretch in rows.to_batches() if rows is not None else [None]:
-                        found = {} if stretch is None else dict(zip(held, stretch.columns, strict=True))
+                        found = {} if stretch is None else dict(zip(held, _texts(stretch), strict=True))
                         length = footer.row_group(group).num_rows if stretch is None else stretch.num_rows
                         yield part.day, {name: found.get(name, _unknown(length)) for name in columns}
+
+
+def _texts(stretch: pa.RecordBatch) -> Iterator[pa.DictionaryArray]:
+    """The columns as dictionaries. One that has no type holds nothing; one of another type is no column of texts."""
+    for name, column in zip(stretch.schema.names, stretch.columns, strict=True):
+        if pa.types.is_null(column.type):
+            yield _unknown(len(column))
+        elif isinstance(column, pa.DictionaryArray):
+            yield column
+        else:
+            raise pa.ArrowTypeError(f"{name} is no column of texts")
 
 
 def _unknown(rows: int) -> pa.DictionaryArray:

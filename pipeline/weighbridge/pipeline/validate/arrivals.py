@@ -10,6 +10,8 @@ that is not over, there is no verdict.
 Freshness: a source is late when it has been silent for longer than its longest pause of the 28 days before, and a day
 more; one that has been silent for more than 28 days has ended, which is noted and no finding. A source with fewer
 than four days has no habit yet.
+
+All sources whose name is none are one source here: they cannot be told apart without saying what they are called.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.words import texts
 from weighbridge.pipeline.validate.counts import Counted, tally
+from weighbridge.pipeline.validate.violation import named
 
 WINDOW = 28
 FEWEST = 14
@@ -37,7 +40,7 @@ class Volume:
     """The rows of one source on one day, held against its window.
 
     Attributes:
-        source: who wrote them.
+        source: who wrote them, as it may be shown.
         day: the day.
         rows: how many.
         low, high: the limits, both inclusive; null: no verdict.
@@ -45,7 +48,7 @@ class Volume:
         promise: how often an exchangeable day lies outside the unwidened limits, null where there is no verdict.
     """
 
-    source: str | None
+    source: str
     day: date
     rows: int
     low: int | None = None
@@ -59,14 +62,14 @@ class Freshness:
     """How long a source has been silent.
 
     Attributes:
-        source: who.
+        source: who, as it may be shown.
         newest: its newest day with rows.
         silent: days from there to today.
         limit: how many may pass; null: no habit yet, or it has ended.
         ended: it has been silent for longer than the window.
     """
 
-    source: str | None
+    source: str
     newest: date
     silent: int
     limit: int | None
@@ -96,7 +99,7 @@ def arrivals(
     rows = _by_source(lake, table, counted, parts, min(days) - WINDOW * _A_DAY)
     volumes: list[Volume] = []
     freshnesses: list[Freshness] = []
-    for source in sorted(rows, key=lambda source: (source is None, source or "")):
+    for source in sorted(rows):
         freshnesses.append(freshness(source, rows[source], today))
         # After its last day a source is judged for as long as freshness does not speak.
         last = freshnesses[-1].newest + (freshnesses[-1].limit or 0) * _A_DAY
@@ -107,14 +110,14 @@ def arrivals(
 
 def _by_source(
     lake: Lake, table: str, counted: Mapping[date | None, Counted], parts: Sequence[Part], first: date
-) -> dict[str | None, dict[date, int]]:
+) -> dict[str, dict[date, int]]:
     """Source -> day -> rows, of the days from `first` on."""
-    rows: dict[str | None, dict[date, int]] = {}
+    rows: dict[str, dict[date, int]] = {}
 
     def add(day: date | None, found: Mapping[str | None, int]) -> None:
         assert day is not None
         for source, number in found.items():
-            of_source = rows.setdefault(source, {})
+            of_source = rows.setdefault(named(source), {})
             of_source[day] = of_source.get(day, 0) + number
 
     for day, of_day in counted.items():
@@ -125,7 +128,7 @@ def _by_source(
     return rows
 
 
-def volume(source: str | None, of_source: Mapping[date, int], day: date, today: date) -> Volume:
+def volume(source: str, of_source: Mapping[date, int], day: date, today: date) -> Volume:
     """The rows of one source on one day, held against its window."""
     rows = of_source.get(day, 0)
     start = max(min(of_source), day - WINDOW * _A_DAY)
@@ -139,7 +142,7 @@ def volume(source: str | None, of_source: Mapping[date, int], day: date, today: 
     return Volume(source, day, rows, low if day < today else None, high, len(window), promise)
 
 
-def freshness(source: str | None, of_source: Mapping[date, int], today: date) -> Freshness:
+def freshness(source: str, of_source: Mapping[date, int], today: date) -> Freshness:
     """How long a source has been silent, against the pauses it is used to make."""
     newest = max(of_source)
     silent = max(0, (today - newest).days)

@@ -83,15 +83,23 @@ def _count_numbers(
             rule.name: [rule.proof(footer, part) if rule.proof else None for part, footer in footers] for rule in known
         }
         looked = [rule for rule in known if None in proofs[rule.name]]
-        sieved = [(rule, rule.sieve) for rule in looked if rule.sieve is not None]
+        sieved = {
+            rule.name: rule.sieve
+            for rule in looked
+            if rule.sieve is not None and (rule.safe is None or all(rule.safe(footer) for _, footer in footers))
+        }
         sums = [pl.len().cast(pl.Int64).alias("rows")]
-        sums += [_broken(rule) for rule in looked if rule.sieve is None]
-        sums += [sieve.alias(f"sieve {rule.name}") for rule, sieve in sieved]
+        sums += [_broken(rule) for rule in looked if rule.name not in sieved]
+        sums += [sieve.alias(f"sieve {name}") for name, sieve in sieved.items()]
         sums += [rule.asked.alias(f"asked {rule.name}") for rule in looked if rule.asked is not None]
         frames = [(part.day, rows) for part, rows in batch]
         with told(f"validating {table}", lake.root):
             of_days = _sums(frames, sums)
-            caught = [rule for rule, _ in sieved if not all(row[f"sieve {rule.name}"] for _, row in of_days)]
+            caught = [
+                rule
+                for rule in looked
+                if rule.name in sieved and not all(row[f"sieve {rule.name}"] for _, row in of_days)
+            ]
             recounted = dict(_sums(frames, [*map(_broken, caught)])) if caught else {}
         for day, row in of_days:
             _add(found[day], looked, row | recounted.get(day, {}))

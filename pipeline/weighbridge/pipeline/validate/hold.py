@@ -34,7 +34,7 @@ def hold(lake: Lake, offences: Iterable[Offence], looked: Mapping[str, Collectio
     Args:
         lake: the lake; its lock is held.
         offences: what was found.
-        looked: table -> the days that were looked at.
+        looked: table -> the days that were looked at; null among them: all of it, also days that have no rows any more.
 
     Returns:
         How many rows are held of them; one that breaks several rules is held for each.

@@ -5,6 +5,9 @@
 
 An unknown whole can be held against nothing. A part that may be negative (a correction, a difference) allows no
 conclusion while another one is unknown.
+
+Sums are taken in 128 bits: four parts of 2**62 are no zero. Only where the footer of a file shows that its figures are
+small are they first looked at together in 64 bits, which is cheaper.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from operator import add
 import polars as pl
 
 from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.words import Bound
 from weighbridge.pipeline.validate.rule import Footer, Gravity, Kind, Rule
 from weighbridge.schemas.lattice import (
     CROSSED_CLASSES,
@@ -38,6 +42,7 @@ class Law:
         parts: the columns whose sum is held against it.
         exact: equal where all is known; else the parts only must not exceed the whole.
         signed: a part may be negative.
+        money: the figures are amounts, which are decimals.
         gravity: what others told us is kept when it is inconsistent, and is a finding; our own sums must be right.
     """
 
@@ -46,6 +51,7 @@ class Law:
     parts: tuple[str, ...]
     exact: bool = True
     signed: bool = False
+    money: bool = False
     gravity: Gravity = Gravity.WARNING
 
     @property
@@ -59,23 +65,29 @@ class Law:
 
     def broken(self) -> pl.Expr:
         """True for a row that breaks it."""
-        whole, parts = _sum(self.whole), _sum(self.parts)
+        whole, parts = reduce(add, self._wide(self.whole)), reduce(add, self._wide(self.parts))
         if self.signed:
             return parts != whole
-        known = parts if len(self.parts) == 1 else pl.sum_horizontal(self.parts)
+        known = parts if len(self.parts) == 1 else pl.sum_horizontal(self._wide(self.parts))
         over = (known > whole) & (known > 0)
         return (parts != whole).fill_null(over) if self.exact else over
 
-    def sieve(self) -> pl.Expr | None:
+    def _wide(self, names: Sequence[str]) -> list[pl.Expr]:
+        return [pl.col(name) if self.money else pl.col(name).cast(pl.Int128) for name in names]
+
+    def sieve(self) -> pl.Expr:
         """Of all rows at once: every known whole has all its parts, and is their sum."""
-        if not self.exact and len(self.parts) == 1:
-            return ~((_sum(self.parts) > _sum(self.whole)) & (_sum(self.parts) > 0)).any()
         if not self.exact:
-            return None
+            known = _sum(self.parts) if len(self.parts) == 1 else pl.sum_horizontal(self.parts)
+            return ~((known > _sum(self.whole)) & (known > 0)).any()
         if self.signed:
             return (_sum(self.parts) == _sum(self.whole)).all()
         equal = _sum(self.parts) == _sum(self.whole)
         return equal.all() & (equal.count() == _sum(self.whole).count())
+
+    def safe(self, footer: Footer) -> bool:
+        """Whether the figures of a file are so small that no sum of them leaves 64 bits, as its footer shows."""
+        return self.money or all(name in footer and _is_small(footer[name]) for name in self.columns)
 
     def asked(self) -> pl.Expr:
         """How many rows state all that is needed to hold them to it in full."""
@@ -91,6 +103,14 @@ class Law:
 
 def _sum(names: Sequence[str]) -> pl.Expr:
     return reduce(add, map(pl.col, names))
+
+
+# As many figures of this size as a law has can be added in 64 bits.
+_SMALL = 2**57
+
+
+def _is_small(bound: Bound) -> bool:
+    return all(end is None or (isinstance(end, int) and abs(end) <= _SMALL) for end in (bound.least, bound.most))
 
 
 _WITHHELD = tuple(name for name in TABLES["attempt"].names if name.startswith("withheld_"))
@@ -141,7 +161,13 @@ LAWS: dict[str, tuple[Law, ...]] = {
         Law("unplaced", ("rows_out",), ("rows_unplaced",), exact=False, gravity=Gravity.CRITICAL),
     ),
     "priced_amount": (
-        Law("amount", ("amount",), tuple(f"amount_{name}" for name in REPORTED_CLASSES), gravity=Gravity.CRITICAL),
+        Law(
+            "amount",
+            ("amount",),
+            tuple(f"amount_{name}" for name in REPORTED_CLASSES),
+            money=True,
+            gravity=Gravity.CRITICAL,
+        ),
     ),
     "reconciled": (
         Law("residual", ("gap",), ("explained", "residual"), signed=True, gravity=Gravity.CRITICAL),
@@ -149,12 +175,15 @@ LAWS: dict[str, tuple[Law, ...]] = {
     ),
     "finding": (Law("difference", ("observed",), ("expected", "difference"), signed=True),),
 }
+# The sums of a period are classes like those of a call.
+LAWS["usage_period"] = LAWS["reading"]
 
 # First, then last: a range whose end lies before its start.
 SPANS: dict[str, tuple[tuple[str, str], ...]] = {
     "gap": (("began_at", "ended_at"),),
     "state_event": (("layer_lo", "layer_hi"), ("head_lo", "head_hi")),
     "invoice_line": (("period_start", "period_end"),),
+    "usage_period": (("period_start", "period_end"),),
     "price": (("valid_from", "valid_to"),),
     "finding": (("first_day", "last_day"),),
     "receipt": (("first_day", "last_day"),),
@@ -167,7 +196,7 @@ def laws_of(table: str) -> Iterator[Rule]:
         kind = Kind.ACCOUNT if table == "segment" else Kind.IDENTITY if law.exact else Kind.ORDER
         yield Rule(
             f"identity.{law.name}", kind, law.gravity, table, None, law.says(),
-            broken=law.broken(), sieve=law.sieve(), asked=law.asked(), proof=law.proof,
+            broken=law.broken(), sieve=law.sieve(), safe=law.safe, asked=law.asked(), proof=law.proof,
         )  # fmt: skip
     for first, last in SPANS.get(table, ()):
         yield Rule(

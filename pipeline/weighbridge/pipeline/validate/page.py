@@ -6,6 +6,7 @@ The names on it are those of tables, columns, rules and sources. A source whose 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,7 +20,7 @@ from weighbridge.pipeline.look.look import look
 from weighbridge.pipeline.validate.measure import Measured
 from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
 from weighbridge.pipeline.validate.validation import Validation
-from weighbridge.pipeline.validate.violation import Violation, named
+from weighbridge.pipeline.validate.violation import Violation
 from weighbridge.schemas.tables import TABLES
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -70,9 +71,13 @@ def write_page(path: Path, result: Validation, measured: Sequence[Measured], *, 
     """Write the page, whole or not at all; its folder is made where it is not there."""
     text = render(result, measured, title=title, today=today)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def render(result: Validation, measured: Sequence[Measured], *, title: str, today: date) -> str:
@@ -94,6 +99,8 @@ def render(result: Validation, measured: Sequence[Measured], *, title: str, toda
         violations=[_told(violation) for violation in broken[:LINES]],
         left_off=max(0, len(broken) - LINES),
         unjudged=list(_unjudged(result)),
+        holdings=result.holdings[:LINES],
+        holdings_left_off=max(0, len(result.holdings) - LINES),
         tables=[_table(found) for found in measured if found.rows or found.table == "segment"],
     )
 
@@ -136,7 +143,11 @@ def _tiles(result: Validation) -> list[tuple[str, str, str]]:
         ("Rules judged", f"{result.rules:,}", f"on {_many(len(result.days), 'day')}"),
         ("Critical rules broken", f"{len(broken):,}", f"{rested:,} of their findings rest by a decision"),
         ("Warnings", f"{len(warned):,}", "rules that do not hold"),
-        ("Rows in quarantine", f"{result.quarantined:,}", "once for each rule they break"),
+        (
+            "In quarantine",
+            f"{result.quarantined + result.unread:,}",
+            f"{result.unread:,} could not be read; {result.released:,} rows were released",
+        ),
         ("Not checked", f"{len(result.unjudged):,}", "with the reason below"),
     ]
 
@@ -231,7 +242,7 @@ def _arrivals(found: Measured, days: Sequence[date]) -> Iterator[dict[str, objec
             cells.append((f"{volume.rows:,}", "warn" if low or high else ""))
         last = max(volumes.values(), key=lambda volume: volume.day, default=None)
         yield {
-            "source": named(fresh.source),
+            "source": fresh.source,
             "cells": cells,
             "limits": "too few days" if last is None or last.high is None else f"{last.low or 0:,} to {last.high:,}",
             "newest": fresh.newest.isoformat(),

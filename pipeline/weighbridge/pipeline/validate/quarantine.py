@@ -11,9 +11,10 @@ same decision is not written twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import Any
 
 import polars as pl
 
@@ -89,7 +90,12 @@ def entries(
         rows = rows.filter(where)
     names = ["day", "segment", "line", "_table", "rule"]
     told = rows.with_columns(_table=_table()).collect(engine="streaming").sort([*names, "reason", "path"])
-    return [_entry(record) for _, record in told.group_by(names, maintain_order=True)]
+    records = told.group_by(names, maintain_order=True).agg(
+        pl.col("source", "importer", "leaf_shape", "leaf_integers", "leaf_texts").first(),
+        reasons=pl.col("reason").unique(maintain_order=True),
+        paths=pl.col("path").drop_nulls().unique(maintain_order=True),
+    )
+    return [_entry(record) for record in records.iter_rows(named=True)]
 
 
 def _table() -> pl.Expr:
@@ -99,8 +105,7 @@ def _table() -> pl.Expr:
     return pl.coalesce("table_name", pl.when(sealed).then(begins))
 
 
-def _entry(record: pl.DataFrame) -> Entry:
-    row = record.row(0, named=True)
+def _entry(row: Mapping[str, Any]) -> Entry:
     paths = (row["leaf_shape"] or "").split()
     figures = [
         integer if text is None else text
@@ -117,8 +122,8 @@ def _entry(record: pl.DataFrame) -> Entry:
         importer=row["importer"],
         table=row["_table"],
         rule=row["rule"],
-        reasons=tuple(dict.fromkeys(record["reason"])),
-        paths=tuple(dict.fromkeys(record["path"].drop_nulls())),
+        reasons=tuple(row["reasons"]),
+        paths=tuple(row["paths"]),
         leaves=tuple(zip(paths, figures, strict=False)),
     )
 
@@ -127,6 +132,12 @@ def history(lake: Lake, ids: Iterable[str]) -> list[dict[str, object]]:
     """What was decided about entries, oldest first."""
     wanted = pl.col("entry_id").is_in(list(ids))
     return lake.scan(STATUS).filter(wanted).sort("entry_id", "change").collect().to_dicts()
+
+
+def last_decisions(lake: Lake, digits: str) -> list[dict[str, object]]:
+    """The last thing that was decided about each entry whose id begins with these digits, held or not."""
+    about = lake.scan(STATUS).filter(pl.col("entry_id").str.starts_with(digits)).sort("entry_id", "change")
+    return about.group_by("entry_id", maintain_order=True).last().collect().to_dicts()
 
 
 def release(lake: Lake, chosen: Sequence[Entry], *, by: str, reason: str, now: datetime) -> int:

@@ -60,6 +60,7 @@ class Rule:
         broken: true for a row that breaks it, null or false for any other; null for rules that no single row breaks.
         holds: of texts: which of these texts are allowed.
         sieve: of all rows at once, and cheaper: true where surely none breaks it; null: each row is looked at.
+        safe: from the footer of a file: whether the sieve may be asked of its rows; null: of any.
         asked: of all rows at once: how many of them it could be asked of; null: of every row.
         proof: from the footer of a file: of how many of its rows the rule could be asked, where it shows that none
             breaks it; null where it does not show that, and the rows have to be read.
@@ -74,6 +75,7 @@ class Rule:
     broken: pl.Expr | None = None
     holds: Callable[[pl.Series], pl.Series] | None = None
     sieve: pl.Expr | None = None
+    safe: Callable[[Footer], bool] | None = None
     asked: pl.Expr | None = None
     proof: Callable[[Footer, Part], int | None] | None = None
 

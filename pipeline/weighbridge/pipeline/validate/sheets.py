@@ -12,7 +12,7 @@ from weighbridge.pipeline.validate.hold import held
 from weighbridge.pipeline.validate.measure import Measured, frame
 from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
 from weighbridge.pipeline.validate.suite import NoneBreaks, NotBelow, Sheet, Verdict
-from weighbridge.pipeline.validate.violation import Violation, named
+from weighbridge.pipeline.validate.violation import Violation
 from weighbridge.schemas.enumerations import FindingState
 from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import AttemptKey
@@ -128,7 +128,7 @@ def _of_arrival(found: Measured, kind: Kind, row: int) -> Violation:
             **about,  # type: ignore[arg-type]
             says="is not silent for longer than is usual",
             rows=1,
-            source=named(fresh.source),
+            source=fresh.source,
             expected=fresh.limit,
             observed=fresh.silent,
             unit="days",
@@ -139,7 +139,7 @@ def _of_arrival(found: Measured, kind: Kind, row: int) -> Violation:
         says="is about as many as the days of this source have had",
         day=volume.day,
         rows=volume.rows,
-        source=named(volume.source),
+        source=volume.source,
         expected=volume.low if kind is Kind.LOW else volume.high,
         observed=volume.rows,
     )

@@ -11,7 +11,7 @@ run that finds what the last one found writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -23,6 +23,7 @@ from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.life import states
 from weighbridge.pipeline.validate import accounts
 from weighbridge.pipeline.validate.hold import hold
+from weighbridge.pipeline.validate.holdings import holdings
 from weighbridge.pipeline.validate.measure import Measured, days_of, hold_accounts, measure
 from weighbridge.pipeline.validate.offenders import released
 from weighbridge.pipeline.validate.page import write_page
@@ -48,7 +49,7 @@ BEFORE_RECONCILE = (
         "token_run",
         "state_event",
     ),
-    *("strategy", "segment", "gap", "quarantine", "invoice_line"),
+    *("strategy", "segment", "gap", "quarantine", "invoice_line", "usage_period"),
 )
 
 
@@ -82,12 +83,11 @@ def validate(
         measured, absent = _measure(lake, names, days, today)
         sheets = list(sheets_of(measured))
         violations = violations_of(measured, judge(sheets), states(lake, today))
-        quarantined = hold(
-            lake,
-            (offence for found in measured for offence in found.offences.values() if offence.open),
-            {found.table: found.counted for found in measured},
-        )
-        told = _tell(lake, violations, measured, whole=days is None)
+        looked = _looked(names, days)
+        offences = (offence for found in measured for offence in found.offences.values() if offence.open)
+        quarantined = hold(lake, offences, looked)
+        held = holdings(lake, days)
+        told = _tell(lake, violations, looked, days)
     result = Validation(
         gate=not any(violation.shuts for violation in violations),
         violations=violations,
@@ -96,6 +96,8 @@ def validate(
         days=tuple(sorted({day for found in measured for day in found.counted if day is not None})),
         rules=sum(len(sheet.expected) for sheet in sheets if sheet.rows),
         quarantined=quarantined,
+        released=sum(offence.released for found in measured for offence in found.offences.values()),
+        holdings=held,
         findings=told,
     )
     if page is None:
@@ -141,7 +143,17 @@ def _measure(
     return found, absent
 
 
-def _tell(lake: Lake, violations: Sequence[Violation], measured: Sequence[Measured], *, whole: bool) -> int:
+def _looked(names: Sequence[str], days: Collection[date] | None) -> dict[str, Collection[date | None]]:
+    """Table -> the days that were looked at; null alone where it was looked at as a whole, rows or none."""
+    return {name: [None] if days is None or not TABLES[name].daily else [*days] for name in names}
+
+
+def _tell(
+    lake: Lake,
+    violations: Sequence[Violation],
+    looked: Mapping[str, Collection[date | None]],
+    days: Collection[date] | None,
+) -> int:
     """Write the findings; those of the tables and days looked at are replaced, all others stay.
 
     A run over some days looks at the accounts of the files of these days only. Where it finds nothing wrong with them,
@@ -149,15 +161,14 @@ def _tell(lake: Lake, violations: Sequence[Violation], measured: Sequence[Measur
     """
     found = [violation.finding() for violation in violations if violation.gravity is not Gravity.INFO]
     subject = pl.col("subject")
-    looked = pl.lit(value=False)
-    for each in measured:
-        days = [day for day in each.counted if day is not None]
-        of_days = pl.col("first_day").is_null() | pl.col("first_day").is_in(days)
-        looked |= subject.str.starts_with(f"table={each.table};") & of_days
+    replaced = pl.lit(value=False)
+    for table, of in looked.items():
+        whole = pl.lit(value=None in of)
+        of_days = pl.col("first_day").is_null() | pl.col("first_day").is_in([day for day in of if day is not None])
+        replaced |= subject.str.starts_with(f"table={table};") & (whole | of_days)
     for kind, rule in ((Kind.MISSING, "missing.rows"), (Kind.SURPLUS, "surplus.rows")):
-        if not whole and not any(violation.kind is kind for violation in violations):
-            looked &= ~subject.str.ends_with(f"rule={rule}")
-    days_looked = {day for each in measured for day in each.counted if day is not None}
-    periods = {"all", *(f"{day:%Y-%m}" for day in days_looked)}
-    write_findings(lake, found, origin=FindingOrigin.VALIDATE, periods=periods, where=looked)
+        if days is not None and not any(violation.kind is kind for violation in violations):
+            replaced &= ~subject.str.ends_with(f"rule={rule}")
+    periods = None if days is None else {"all", *(f"{day:%Y-%m}" for day in days)}
+    write_findings(lake, found, origin=FindingOrigin.VALIDATE, periods=periods, where=replaced)
     return len(found)

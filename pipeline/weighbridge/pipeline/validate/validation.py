@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from weighbridge.pipeline.validate.holdings import Holding
 from weighbridge.pipeline.validate.rule import Gravity
 from weighbridge.pipeline.validate.violation import Violation
 
@@ -32,6 +33,8 @@ class Validation:
         days: the UTC days that were looked at.
         rules: how many rules were judged.
         quarantined: how many rows the quarantine holds of those looked at, once for each rule they break.
+        released: how many rows a person let stand of those that break a rule, once for each rule.
+        holdings: what the quarantine holds on these days, records that could not be read among it.
         findings: how many findings there are of what was looked at.
         page: the page, null where none was asked for.
     """
@@ -43,6 +46,8 @@ class Validation:
     days: tuple[date, ...]
     rules: int
     quarantined: int
+    released: int
+    holdings: tuple[Holding, ...]
     findings: int
     page: Path | None = None
 
@@ -50,6 +55,11 @@ class Validation:
     def broken(self) -> tuple[Violation, ...]:
         """What does not hold and is more than a note."""
         return tuple(violation for violation in self.violations if violation.gravity is not Gravity.INFO)
+
+    @property
+    def unread(self) -> int:
+        """How many records are held because they could not be read; one with several reasons counts for each."""
+        return sum(holding.records for holding in self.holdings if not holding.read)
 
     @property
     def why(self) -> tuple[str, ...]:
