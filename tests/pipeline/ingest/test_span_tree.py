@@ -110,7 +110,8 @@ def test_the_recorded_traces_count_each_call_once(shared_real: Path) -> None:
     path = shared_real / "spans" / "langfuse_framework_observations.jsonl"
     rows = [row for line in path.read_text().splitlines() if (row := json.loads(line)).get("type")]
     spans = [Span(row["traceId"], row["id"], row["parentObservationId"], row["usageDetails"] or None) for row in rows]
-    all_, leaves = defaultdict(dict), defaultdict(dict)
+    all_: dict[str | None, dict[str, int]] = defaultdict(dict)
+    leaves: dict[str | None, dict[str, int]] = defaultdict(dict)
     for one, place in zip(spans, places(spans), strict=True):
         if one.usage and one.id:
             all_[one.trace][one.id] = one.usage["total"]

@@ -51,7 +51,7 @@ class Span:
     @property
     def tells(self) -> bool:
         """Whether it says anything: counts that are all zero are what an instrumentation writes by default."""
-        return bool(self.usage) and any(self.usage.values())
+        return any((self.usage or {}).values())
 
     @property
     def key(self) -> SpanId | None:

@@ -1,0 +1,41 @@
+"""The calls of one log file on their way to the lake: what the file says twice is one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weighbridge.pipeline.ingest.staging import Call, Stage
+from weighbridge.schemas.enumerations import ForeignIdKind
+
+
+@dataclass(slots=True)
+class LogCalls:
+    """The calls of one file.
+
+    A log lists calls, so a record that stands there twice, letter for letter in all that is looked at, is an export
+    that overlaps itself and no second report. The same name with other content is a later state of the call.
+
+    Attributes:
+        stage: where they go.
+    """
+
+    stage: Stage
+    _seen: dict[str, object] = field(default_factory=dict)
+
+    def add(self, number: int, call: Call, record: Mapping[str, object]) -> None:
+        """Add the call of a record, or count the record as a repetition.
+
+        Args:
+            number: the 0-based place of the record in its file.
+            call: what it tells.
+            record: the record, which identifies a call that nothing else does.
+        """
+        name = call.ids.get(ForeignIdKind.RECORD_ID)
+        told = (call.attempt, call.tenant, [(part.flattened.leaves, part.ended) for part in call.parts])
+        if name is not None and not call.unreadable:
+            if self._seen.get(name) == told:
+                self.stage.repeat()
+                return
+            self._seen[name] = told
+        self.stage.add(number, [call], record)

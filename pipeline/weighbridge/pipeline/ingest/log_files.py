@@ -1,0 +1,213 @@
+"""Files of other systems' logs: the same records as JSON, JSON Lines or CSV, of which only named fields are looked at.
+
+A CSV cell is text. Fields that are numbers or objects by nature are read as such, so that an importer sees one kind of
+record: `"1200"` in a column of counts is 1200, `"{...}"` in a column of objects is the object. What does not read as
+one stays the text it is, and is then refused where a number belongs. In JSON nothing is turned into anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+
+from weighbridge.pipeline.ingest.importer import Heading, Source
+from weighbridge.pipeline.ingest.json_lines import Line, opened, parse
+from weighbridge.pipeline.ingest.json_records import is_json, read_records
+from weighbridge.pipeline.ingest.log_leaves import named_leaves
+from weighbridge.pipeline.ingest.parts import INTEGRAL_FLOAT, STRINGS_DROPPED, Part
+from weighbridge.pipeline.ingest.tabular import CSV, Layout, kind_of, names_of, read
+from weighbridge.schemas.enumerations import Ended, QuarantineReason, ReportPart
+from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.leaves import Flattened, Refusal, flatten
+from weighbridge.schemas.segment import sha256_file
+
+_PEEK = 20
+_INTEGER = re.compile(r"[+-]?\d{1,400}")
+_DECIMAL = re.compile(
+    r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})(e[+-]?\d{1,3})?|[+-]?(nan|inf|infinity)", re.IGNORECASE
+)
+_HUGE = 10**40  # any integer of more digits is as unreadable as this one
+# What exports write for a value that is not there.
+_NULLS = ("", "NULL", "None", "\\N")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """Where the records of a log stand in a file, and which of their fields are looked at.
+
+    Attributes:
+        fields: every field an importer may look at; of CSV no other column is read. None where there is no CSV.
+        numbers: of them, those that are numbers; objects: those that hold JSON.
+        lists: the keys under which a JSON document holds its records.
+        marks: a record is of this log where it has all fields of one of these sets.
+        what: how the log is called in a message.
+    """
+
+    fields: frozenset[str]
+    numbers: frozenset[str]
+    objects: frozenset[str]
+    lists: tuple[str, ...]
+    marks: tuple[frozenset[str], ...]
+    what: str
+
+    def marked(self, names: Collection[str]) -> bool:
+        """Whether a record with these fields is of this log."""
+        return any(mark <= set(names) for mark in self.marks)
+
+    def records(self, path: Path) -> Iterator[Line]:
+        """The records of a file, in order, numbered from 0.
+
+        Raises:
+            ContractError: the file cannot be taken apart.
+        """
+        return self._rows(path) if kind_of(path) == CSV else read_records(path, self.lists)
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a file holds records of this log. Never raises."""
+        try:
+            if path.is_file() and kind_of(path) == CSV:
+                return bool(self.fields) and self.marked(names_of(path, Layout()))
+            return is_json(path) and any(
+                line.value is not None and self.marked(line.value) for line in islice(self.records(path), _PEEK)
+            )
+        except (ContractError, OSError):
+            return False
+
+    def check(self, source: Source) -> Heading:
+        """Look at the whole file before anything is written.
+
+        Raises:
+            ContractError: it cannot be read at all.
+        """
+        path = source.path
+        with opened(path) as file:
+            while file.read(2**20):  # a damaged compressed file is found here
+                pass
+        if kind_of(path) == CSV:
+            if not self.fields or not self.marked(names_of(path, Layout())):
+                raise ContractError(f"{path} {self._lacks()}")
+            return Heading(sha256_file(path), path.stat().st_size)
+        any_line = False
+        for line in self.records(path):
+            any_line = True
+            if line.value is not None:
+                return Heading(sha256_file(path), path.stat().st_size)
+        if any_line:
+            raise ContractError(
+                f"{path} holds no JSON object in any of its records: it is no export of {self.what}, or damaged. "
+                "Export it again as JSON Lines, in UTF-8; nothing was written."
+            )
+        return Heading(sha256_file(path), path.stat().st_size)
+
+    def _lacks(self) -> str:
+        fields = " or ".join(", ".join(sorted(mark)) for mark in self.marks)
+        return (
+            f"has no columns {fields}: it is no export of {self.what}. "
+            "Export it with these columns, or describe it in a mapping file and give that with --mapping."
+        )
+
+    def _rows(self, path: Path) -> Iterator[Line]:
+        there = [name for name in names_of(path, Layout()) if name in self.fields]
+        rows = read(path, Layout(nulls=_NULLS), list(dict.fromkeys(there)))
+        bad = iter(sorted(rows.bad))
+        torn = next(bad, None)
+        for number, values in zip(rows.lines, rows.columns.iter_rows(named=True), strict=True):
+            while torn is not None and torn[0] < number:
+                yield Line(torn[0], None, torn[1])
+                torn = next(bad, None)
+            yield Line(number, {name: self._typed(name, value) for name, value in values.items()})
+        while torn is not None:
+            yield Line(torn[0], None, torn[1])
+            torn = next(bad, None)
+
+    def _typed(self, name: str, value: str | None) -> object:
+        if value is None:
+            return None
+        if name in self.numbers:
+            return number_of(value)
+        return object_of(value) if name in self.objects else value
+
+
+def number_of(text: str) -> int | Decimal | str:
+    """The number that a text is, digit by digit; the text itself where it is none."""
+    if _INTEGER.fullmatch(text):
+        digits = text.lstrip("+-")
+        size = _HUGE if len(digits) > len(str(_HUGE)) else int(digits)
+        return -size if text.startswith("-") else size
+    return Decimal(text) if _DECIMAL.fullmatch(text) else text
+
+
+def object_of(value: object) -> object:
+    """The JSON object or list that a text holds; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    held, reason = parse(b'{"held":' + value.encode("utf-8", "surrogatepass") + b"}")
+    return value if reason is not None or held is None else held["held"]
+
+
+def first(record: Mapping[str, object], names: Sequence[str]) -> object:
+    """The value of the first of these fields that has one."""
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+
+
+def part_of(leaves: Flattened, ended: Ended) -> list[Part]:
+    """The part these leaves are; none where nothing was told."""
+    notes: tuple[str, ...] = (INTEGRAL_FLOAT,) if leaves.integral_floats else ()
+    notes += (STRINGS_DROPPED,) if leaves.dropped_strings else ()
+    return [Part(ReportPart.WHOLE, leaves, ended, notes)] if leaves.leaves or leaves.refusals else []
+
+
+def leaves_of(container: str, held: object, names: Collection[str], key: bytes) -> Flattened:
+    """The leaves of a usage object of a log: what is named below its container, everything else below `usage`.
+
+    Args:
+        container: where the named ones stand.
+        held: the object; anything else is refused, null has none.
+        names: paths below the container.
+        key: the installation's pseudonym key, which names unknown keys.
+    """
+    if held is None:
+        return Flattened()
+    if not isinstance(held, Mapping):
+        return Flattened(refusals=[Refusal(container, QuarantineReason.NOT_AN_OBJECT)])
+    named: dict[str, object] = {}
+    rest = _apart(held, names, f"{container}.", "", named)
+    return joined(named_leaves(named), flatten(rest, key, "usage"))
+
+
+def _apart(
+    held: Mapping[str, object], names: Collection[str], container: str, prefix: str, named: dict[str, object]
+) -> dict[str, object]:
+    """What is left of an object once the named numbers in it are taken out."""
+    rest: dict[str, object] = {}
+    for name, value in held.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            rest[name] = _apart(value, names, container, f"{path}.", named)
+        elif path in names:
+            named[container + path] = value
+        else:
+            rest[name] = value
+    return rest
+
+
+def joined(*several: Flattened) -> Flattened:
+    """The leaves of several objects of one record together, in the order of their paths."""
+    return Flattened(
+        sorted((leaf for one in several for leaf in one.leaves), key=lambda leaf: leaf.path),
+        sorted(refusal for one in several for refusal in one.refusals),
+        sum(one.dropped_strings for one in several),
+        [path for one in several for path in one.integral_floats],
+    )
+
+
+def microseconds(start: datetime | None, end: datetime | None) -> int | None:
+    """How long it took from one time to another; null where one is not known or it would be negative."""
+    if start is None or end is None or end < start:
+        return None
+    return (end - start) // timedelta(microseconds=1)

@@ -1,0 +1,53 @@
+"""Totals of logs: one that is the mere sum of what stands beside it may be the log's own work, and proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from weighbridge.pipeline.ingest.dialects._logs import SUMMED_TOTAL
+from weighbridge.schemas.leaves import Flattened, Leaf
+
+
+def summed_apart(
+    leaves: Flattened,
+    containers: Sequence[str],
+    total: str,
+    addends: Sequence[str],
+    parts: Collection[str] | None = None,
+) -> Flattened:
+    """The leaves, with a total that is the sum of its addends called `summed_total`.
+
+    Which count contains which is decided by a total only where nobody can have made it from these very counts. Where
+    there is nothing to decide, because no part is told or all are zero, the total stays what it is.
+
+    Args:
+        leaves: those of one record.
+        containers: where the same counts stand, with the dot behind each.
+        total: the name of the total.
+        addends: the names of the input and the output.
+        parts: names of counts that a log adds up beside them; null where it adds up these two alone.
+    """
+    counts = {leaf.path: leaf.integer for leaf in leaves.leaves if leaf.integer is not None}
+    inside = {c: {p.removeprefix(c): n for p, n in counts.items() if p.startswith(c)} for c in containers}
+    beside = {name for told in inside.values() for name, count in told.items() if count} - {total, *addends}
+    if not beside:
+        return leaves
+    summed = {
+        container + total
+        for container, told in inside.items()
+        if total in told and told[total] == _sum(told, addends, parts)
+    }
+    if not summed:
+        return leaves
+    renamed = [_renamed(leaf, total) if leaf.path in summed else leaf for leaf in leaves.leaves]
+    return Flattened(
+        sorted(renamed, key=lambda leaf: leaf.path), leaves.refusals, leaves.dropped_strings, leaves.integral_floats
+    )
+
+
+def _sum(told: dict[str, int], addends: Sequence[str], parts: Collection[str] | None) -> int:
+    return sum(count for name, count in told.items() if name in addends or (parts is not None and name in parts))
+
+
+def _renamed(leaf: Leaf, total: str) -> Leaf:
+    return leaf._replace(path=leaf.path.removesuffix(total) + SUMMED_TOTAL)
