@@ -137,6 +137,7 @@ def test_what_a_row_cannot_be_without() -> None:
         ("segment", "bytes"),
         ("quarantine_status", "line"),
         ("shared_histogram", "attempts"),
+        ("usage_period", "provisional"),
     }
 
 
@@ -178,7 +179,8 @@ def test_statistics_never_show_what_is_personal_or_nested() -> None:
 
 def test_arrow_schemas_carry_the_declaration() -> None:
     schema = TABLES["reading"].schema()
-    assert schema.metadata == {b"table": b"reading", b"domain": b"billing", b"schema_version": b"1"}
+    version = str(SCHEMA_VERSION).encode()
+    assert schema.metadata == {b"table": b"reading", b"domain": b"billing", b"schema_version": version}
     assert schema.field("verdict").nullable is False
     assert schema.field("cache_read").metadata[b"doc"] == b"tokens of class cache_read, all modalities"
     with pytest.raises(KeyError, match="table price has no column 'prize'; it has price_id, provider"):
@@ -219,5 +221,5 @@ def test_the_export_can_be_read_by_others() -> None:
 
 @pytest.mark.parametrize("table", [table for table in TABLES.values() if table.daily], ids=lambda table: table.name)
 def test_the_key_of_a_daily_table_holds_for_all_its_days(table: Table) -> None:
-    """It names one thing that happened once (an attempt, a request, an id, a line of a file), or the day itself."""
-    assert {"attempt_lo", "request_lo", "alias_lo", "segment", "day"} & set(table.key)
+    """It names one thing that happened once (an attempt, a request, an id, a line of a file, a period), or the day."""
+    assert {"attempt_lo", "request_lo", "alias_lo", "segment", "cell_lo", "day"} & set(table.key)

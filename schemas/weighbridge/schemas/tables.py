@@ -502,6 +502,51 @@ INVOICE_LINE = Table(
     daily=False,
 )
 
+USAGE_PERIOD = Table(
+    "usage_period",
+    e.Domain.BILLING,
+    "What a provider's own usage page says about a period and one grouping of it: a sum of calls, never a call.",
+    (
+        Column("cell_hi", attempt_key()[0].type, "first half of the keyed hash of its cell", nullable=False),
+        Column("cell_lo", attempt_key()[1].type, "second half of the keyed hash of its cell", nullable=False),
+        Column("day", day().type, "UTC day the period begins on; the partition", nullable=False),
+        _source(),
+        text("provider", "whose page it is", required=True, pattern=NAME),
+        text("api", "which page", required=True, pattern=NAME),
+        moment("period_start", "begin of the period, inclusive", required=True),
+        moment("period_end", "end of the period, exclusive", required=True),
+        strings("grouped_by", "by what the page is grouped; sums of pages grouped otherwise are of the same calls"),
+        text("model", "the model; null where the page is not grouped by it", pattern=NAME),
+        text("project", "pseudonym of the project or workspace; null where the page is not grouped by it",
+             pattern=PSEUDONYM),
+        text("api_key", "pseudonym of the key; null where the page is not grouped by it", pattern=PSEUDONYM),
+        text("tenant", "pseudonym of the tenant, or unassigned", required=True, pattern=f"{PSEUDONYM}|{UNASSIGNED}"),
+        text("tenant_key_id", "id of the pseudonym key", pattern=r"[0-9a-f]{12}"),
+        text("service_tier", "service tier; null where the page is not grouped by it", pattern=NAME),
+        text("context_window", "class of context length; null where the page is not grouped by it", pattern=NAME),
+        flag("batch", "whether they were batch jobs; null where the page is not grouped by it"),
+        flag("provisional", "the period was not over, or not for a day, when the page was read", required=True),
+        count("requests", "calls the page counts"),
+        closed("verdict", e.Verdict, "how sure the reading is", required=True),
+        text("reason", "why, in words of the product"),
+        text("rule", "the reading chosen, as convention=value pairs"),
+        *(count(name, f"tokens of class {name}, all modalities") for name in REPORTED_CLASSES),
+        *(count(cell.name, f"of {cell.token_class}: {cell.modality}") for cell in CROSSED_CELLS),
+        count("input_total", "all input tokens"),
+        count("output_total", "all output tokens"),
+        count("total", "input_total + output_total"),
+        strings("flags", "what was noticed: pages_missing, cache_detail_missing, ..."),
+        text("leaf_shape", "the leaves' paths in order, separated by one space; empty where there is none",
+             required=True),
+        integers("leaf_integers", "per leaf: its integer, null where it is a text"),
+        strings("leaf_texts", "per leaf: decimal text, null where it is an integer"),
+        strings("notes", "integral_float, name_dropped"),
+        *provenance(),
+    ),
+    key=("cell_lo", "cell_hi", "source", "revision"),
+    since=2,
+)  # fmt: skip
+
 PRICE = Table(
     "price",
     e.Domain.BILLING,
@@ -809,5 +854,6 @@ TABLES: dict[str, Table] = {
         CLOSE,
         RECEIPT,
         SHARED_HISTOGRAM,
+        USAGE_PERIOD,
     )
 }

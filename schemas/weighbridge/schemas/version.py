@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from weighbridge.schemas.errors import ContractError
 
-SCHEMA_VERSION = 1
+# 2: the table `usage_period`.
+SCHEMA_VERSION = 2
 
 
 def check_version(found: object, where: str) -> int:

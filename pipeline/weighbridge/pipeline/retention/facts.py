@@ -123,6 +123,7 @@ FACTS: Mapping[str, Fact] = {
         Fact("baseline", Kept.BILLING, _DAY, Owner.EVIDENCE, Erasure.CLEARED, ("evidence",)),
         Fact("quarantine", Kept.BILLING, _DAY, Owner.FILE, Erasure.CLEARED,
              ("leaf_shape", "leaf_integers", "leaf_texts")),
+        Fact("usage_period", Kept.BILLING, _DAY, Owner.ROW, Erasure.BILLING),
         Fact("invoice_line", Kept.BILLING, (pl.col("period_end") - pl.duration(microseconds=1)).dt.date(),
              Owner.NOBODY, Erasure.STAYS),
         Fact("finding", Kept.BILLING, pl.coalesce(_MONTH, "last_day"), Owner.EVIDENCE, Erasure.CLEARED, ("evidence",),

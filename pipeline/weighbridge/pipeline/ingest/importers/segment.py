@@ -30,6 +30,7 @@ TOLD = (
     "gap",
     "quarantine",
     "invoice_line",
+    "usage_period",
 )
 
 
