@@ -11,16 +11,14 @@ from collections.abc import Mapping
 
 from weighbridge.pipeline.ingest.dialect import Dialect
 from weighbridge.pipeline.ingest.dialects import (
+    _spans,
     anthropic_usage,
     bedrock_invocation_log,
     openai_usage,
     openinference,
     otel_gen_ai,
-    vercel_ai,
 )
 from weighbridge.pipeline.ingest.gateway_paths import GATEWAY_CHARGES, GATEWAY_COUNTS
-from weighbridge.pipeline.ingest.parts import INTEGRAL_FLOAT, STRINGS_DROPPED, Part
-from weighbridge.schemas.enumerations import Ended, ReportPart
 from weighbridge.schemas.leaves import Flattened, Leaf, Refusal, flatten
 
 # What a session log of an older release says a message cost, US dollars.
@@ -42,7 +40,7 @@ def _paths(dialect: Dialect, *containers: str) -> frozenset[str]:
 SPAN_PATHS: frozenset[str] = (
     _paths(otel_gen_ai.DIALECT, "gen_ai.usage", "llm.usage")
     | _paths(openinference.DIALECT, "llm.token_count")
-    | frozenset(f"ai.usage.{name}" for name in vercel_ai.DIALECT.roles if name not in otel_gen_ai.DIALECT.roles)
+    | frozenset(f"ai.usage.{name}" for name in _spans.VERCEL)
 )
 PAGE_PATHS: frozenset[str] = (
     _paths(openai_usage.DIALECT, "result") | _paths(anthropic_usage.DIALECT, "result") | set(WRITES.values())
@@ -71,12 +69,3 @@ def named_leaves(values: Mapping[str, object]) -> Flattened:
     out.leaves.sort(key=lambda leaf: leaf.path)
     out.refusals.sort()
     return out
-
-
-def part_of(leaves: Flattened, ended: Ended) -> list[Part]:
-    """The one part of an answer that a log tells of; none where it has no count."""
-    if not leaves.leaves and not leaves.refusals:
-        return []
-    notes = [INTEGRAL_FLOAT] if leaves.integral_floats else []
-    notes += [STRINGS_DROPPED] if leaves.dropped_strings else []
-    return [Part(ReportPart.WHOLE, leaves, ended, tuple(notes))]

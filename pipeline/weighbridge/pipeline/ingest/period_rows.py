@@ -14,7 +14,8 @@ from datetime import UTC, datetime, time
 import polars as pl
 
 from weighbridge.pipeline.ingest.importer import Source, Staged
-from weighbridge.pipeline.ingest.log_leaves import PAGE_PATHS, WRITES, named_leaves, part_of
+from weighbridge.pipeline.ingest.log_files import part_of
+from weighbridge.pipeline.ingest.log_leaves import PAGE_PATHS, WRITES, named_leaves
 from weighbridge.pipeline.ingest.parts import Part
 from weighbridge.pipeline.ingest.pseudonyms import tenant
 from weighbridge.pipeline.ingest.reading import UsageReading, read_parts

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weighbridge.pipeline.ingest.finish import finish_reason
-from weighbridge.pipeline.ingest.log_leaves import SPAN_PATHS, named_leaves, part_of
+from weighbridge.pipeline.ingest.log_files import first, microseconds, part_of
+from weighbridge.pipeline.ingest.log_leaves import SPAN_PATHS, named_leaves
+from weighbridge.pipeline.ingest.log_totals import summed_apart
 from weighbridge.pipeline.ingest.parameters import parameters
 from weighbridge.pipeline.ingest.parts import Part
 from weighbridge.pipeline.ingest.record_fields import http_status, id_of, name_of
@@ -60,6 +62,14 @@ _PROVIDERS: Mapping[str, str] = {
     "x_ai": "xai",
     "moonshot_ai": "moonshot",
 }
+# Where totals stand, and the counts they may be the sum of.
+_TOTALS = (
+    (("gen_ai.usage.", "llm.usage."), "total_tokens", ("input_tokens", "output_tokens")),
+    (("gen_ai.usage.", "llm.usage."), "total_tokens", ("prompt_tokens", "completion_tokens")),
+    (("llm.token_count.",), "total", ("prompt", "completion")),
+    (("ai.usage.",), "totalTokens", ("inputTokens", "outputTokens")),
+    (("ai.usage.",), "totalTokens", ("promptTokens", "completionTokens")),
+)
 # Operations that call a model, and those that stand around such calls.
 _CALLS = frozenset({"chat", "text_completion", "generate_content", "embeddings", "completion", "llm", "embedding"})
 _AROUND = frozenset({"invoke_agent", "create_agent", "execute_tool", "invoke_workflow", "agent", "chain", "tool"})
@@ -87,12 +97,12 @@ class SpanUsage:
         """
         wanted = (KEPT | set(also)) & span.attributes.keys()
         kept = replace(span, attributes={name: span.attributes[name] for name in sorted(wanted)})
-        return cls(kept, named_leaves(kept.attributes))
+        return cls(kept, _unsummed(named_leaves(kept.attributes)))
 
     @property
     def operation(self) -> str:
         """What it did, in the words of whoever wrote it; empty where it does not say."""
-        told = _first(self.span.attributes, _OPERATION)
+        told = first(self.span.attributes, _OPERATION)
         return told.lower() if isinstance(told, str) else ""
 
     @property
@@ -129,7 +139,7 @@ class SpanUsage:
     @cached_property
     def response(self) -> str | None:
         """The id the provider gave the answer."""
-        return id_of(_first(self.span.attributes, _RESPONSE), [])
+        return id_of(first(self.span.attributes, _RESPONSE), [])
 
     @property
     def api(self) -> str:
@@ -141,10 +151,17 @@ class SpanUsage:
             return "openinference"
         if any(name.startswith("ai.usage.") for name in names):
             return "vercel_ai"
-        system = _first(self.span.attributes, ("gen_ai.provider.name", "gen_ai.system"))
+        system = first(self.span.attributes, ("gen_ai.provider.name", "gen_ai.system"))
         if system == "strands-agents" or "gen_ai.usage.cache_write_input_tokens" in names:
             return "strands"
         return "otel_gen_ai"
+
+
+def _unsummed(leaves: Flattened) -> Flattened:
+    """The leaves, a total that the emitter may have added up itself called so."""
+    for containers, total, addends in _TOTALS:
+        leaves = summed_apart(leaves, containers, total, addends)
+    return leaves
 
 
 def call_of(told: SpanUsage, tenant: object = None, task: object = None, notes: tuple[str, ...] = ()) -> Call:
@@ -157,8 +174,8 @@ def call_of(told: SpanUsage, tenant: object = None, task: object = None, notes: 
     """
     span, attributes = told.span, told.span.attributes
     noticed = list(notes)
-    provider = name_of(_provider(_first(attributes, _PROVIDER)), noticed)
-    asked, served = (name_of(_first(attributes, names), noticed) for names in (_ASKED, _SERVED))
+    provider = name_of(_provider(first(attributes, _PROVIDER)), noticed)
+    asked, served = (name_of(first(attributes, names), noticed) for names in (_ASKED, _SERVED))
     status, http = _status(told)
     attempt: dict[str, object] = {
         "provider": provider,
@@ -168,9 +185,9 @@ def call_of(told: SpanUsage, tenant: object = None, task: object = None, notes: 
         "stream": _streamed(told),
         "http_status": http,
         "status": str(status),
-        "finish_reason": finish_reason([{"finish_reason": _last(_first(attributes, _FINISH))}]),
+        "finish_reason": finish_reason([{"finish_reason": _last(first(attributes, _FINISH))}]),
         "usage_expected": status is AttemptStatus.SUCCEEDED,
-        "total_us": None if span.took is None else int(span.took.total_seconds() * 1_000_000),
+        "total_us": microseconds(span.start, span.end),
         **parameters({name: attributes.get(f"gen_ai.request.{name}") for name in _SETTINGS}),
     }
     parts = _parts(told, status)
@@ -202,10 +219,10 @@ def _ids(told: SpanUsage, notes: list[str]) -> dict[ForeignIdKind, str]:
     if span.id is not None:
         found[ForeignIdKind.RECORD_ID] = span.id if span.trace is None else f"{span.trace}/{span.id}"
         found[ForeignIdKind.SPAN_ID] = span.id
-    response = id_of(_first(span.attributes, _RESPONSE), notes)
+    response = id_of(first(span.attributes, _RESPONSE), notes)
     if response is not None:
         found[ForeignIdKind.PROVIDER_RESPONSE_ID] = response
-    request = id_of(_first(span.attributes, _REQUEST), notes)
+    request = id_of(first(span.attributes, _REQUEST), notes)
     if request is not None:
         found[ForeignIdKind.CLIENT_REQUEST_ID] = request
     if span.trace is not None:
@@ -224,7 +241,7 @@ def _status(told: SpanUsage) -> tuple[AttemptStatus, int | None]:
 
 
 def _streamed(told: SpanUsage) -> bool | None:
-    value = _first(told.span.attributes, _STREAM)
+    value = first(told.span.attributes, _STREAM)
     if isinstance(value, bool):
         return value
     return True if "Stream" in told.vercel.rsplit(".", 1)[-1] else None
@@ -240,10 +257,6 @@ def _provider(value: object) -> object:
 
 
 _APIS = (".chat", ".responses", ".completion", ".embedding", ".messages", ".transcription", ".speech", ".image")
-
-
-def _first(attributes: Mapping[str, object], names: tuple[str, ...]) -> object:
-    return next((attributes[name] for name in names if attributes.get(name) not in (None, "")), None)
 
 
 def _last(value: object) -> object:

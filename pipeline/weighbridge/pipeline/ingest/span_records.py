@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from weighbridge.pipeline.ingest.record_fields import at, digits, epoch_time, iso_time
 
@@ -47,11 +47,6 @@ class SpanRecord:
     end: datetime | None = None
     failed: bool = False
     refused: bool = False
-
-    @property
-    def took(self) -> timedelta | None:
-        """How long it took."""
-        return self.end - self.start if self.start and self.end and self.end >= self.start else None
 
 
 def is_spans(record: Mapping[str, object]) -> bool:

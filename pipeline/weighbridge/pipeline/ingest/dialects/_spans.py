@@ -1,7 +1,8 @@
 """What the attribute names of spans have in common: nobody has to show the details, and emitters break conventions.
 
 A span that shows no cache reads may have had some: what is left out is unknown. Where one of the two cache figures is
-there, the emitter shows cache details, and the other one is left out where it is zero.
+there, the emitter shows cache details, and the other one is left out where it is zero. A total that is the mere sum of
+input and output may be the emitter's own (`_logs`), and settles nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from weighbridge.pipeline.ingest.dialect import (
     Absent,
     Role,
 )
+from weighbridge.pipeline.ingest.dialects._logs import SUMMED_TOTAL
 from weighbridge.pipeline.ingest.fact import Axis
 
 # The conventions ask for the whole input and the whole output; what an emitter passes on of its provider may differ.
@@ -27,6 +29,8 @@ NET: Mapping[Axis, tuple[bool, ...]] = {
     Axis.INPUT_INCLUDES_CACHE: (False, True),
     Axis.OUTPUT_INCLUDES_REASONING: (True, False),
 }
+# Where a span shows nothing of the cache, whether its input holds what was cached is only the convention's word.
+GUESSED = frozenset({Axis.INPUT_INCLUDES_CACHE})
 _NEVER = frozenset({Role.TOOL_PROMPT, *TOOL_BY_MODALITY})
 _SHOWS_CACHE = frozenset({Role.CACHE_READ, Role.CACHE_WRITE})
 ABSENT: Mapping[str, Absent] = {
@@ -61,6 +65,7 @@ GEN_AI: Mapping[str, Role] = {
     "reasoning.output_tokens": Role.REASONING,
     # OpenLLMetry
     "total_tokens": Role.TOTAL,
+    SUMMED_TOTAL: Role.EVIDENCE,
     "cache_read_input_tokens": Role.CACHE_READ,
     "cache_creation_input_tokens": Role.CACHE_WRITE,
     "reasoning_tokens": Role.REASONING,
@@ -82,6 +87,7 @@ OPENINFERENCE: Mapping[str, Role] = {
     "prompt": Role.INPUT,
     "completion": Role.OUTPUT,
     "total": Role.TOTAL,
+    SUMMED_TOTAL: Role.EVIDENCE,
     "prompt_details.cache_read": Role.CACHE_READ,
     "prompt_details.cache_write": Role.CACHE_WRITE,
     "prompt_details.audio": Role.INPUT_AUDIO,
@@ -95,6 +101,7 @@ VERCEL: Mapping[str, Role] = {
     "completionTokens": Role.OUTPUT,
     "outputTokens": Role.OUTPUT,
     "totalTokens": Role.TOTAL,
+    SUMMED_TOTAL: Role.EVIDENCE,
     "reasoningTokens": Role.REASONING,
     "outputTokenDetails.reasoningTokens": Role.REASONING,
     "cachedInputTokens": Role.CACHE_READ,

@@ -1,6 +1,6 @@
 """OpenInference spans, `llm.token_count.*`: the prompt holds what was cached, the completion what was reasoned.
 
-prompt 36, of it cache_read 35, completion 75, total 111   ->   uncached 1, cache_read 35, output 75
+prompt 36, of it cache_read 35, completion 75   ->   uncached 1, cache_read 35, output 75
 """
 
 from __future__ import annotations
@@ -17,4 +17,5 @@ DIALECT = Dialect(
     roles=_spans.OPENINFERENCE,
     axes=_spans.GROSS,
     absent=_spans.ABSENT,
+    guessed=_spans.GUESSED,
 )

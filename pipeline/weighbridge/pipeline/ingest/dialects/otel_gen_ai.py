@@ -20,4 +20,5 @@ DIALECT = Dialect(
     roles=_spans.GEN_AI,
     axes=_spans.GROSS,
     absent=_spans.ABSENT,
+    guessed=_spans.GUESSED,
 )

@@ -19,4 +19,5 @@ DIALECT = Dialect(
     roles=_spans.GEN_AI,
     axes=_spans.NET,
     absent=_spans.ABSENT,
+    guessed=_spans.GUESSED,
 )

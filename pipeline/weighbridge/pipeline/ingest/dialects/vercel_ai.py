@@ -21,4 +21,5 @@ DIALECT = Dialect(
     roles={**_spans.GEN_AI, **_spans.VERCEL},
     axes=_spans.GROSS,
     absent=_spans.ABSENT,
+    guessed=_spans.GUESSED,
 )

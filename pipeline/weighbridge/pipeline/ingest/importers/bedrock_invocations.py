@@ -18,7 +18,8 @@ from weighbridge.pipeline.ingest.finish import finish_reason
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
 from weighbridge.pipeline.ingest.json_lines import Line, parse
 from weighbridge.pipeline.ingest.json_records import is_json, read_records
-from weighbridge.pipeline.ingest.log_leaves import BEDROCK_PATHS, named_leaves, part_of
+from weighbridge.pipeline.ingest.log_files import part_of
+from weighbridge.pipeline.ingest.log_leaves import BEDROCK_PATHS, named_leaves
 from weighbridge.pipeline.ingest.parameters import parameters
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
 from weighbridge.pipeline.ingest.staging import Call, Stage

@@ -18,6 +18,7 @@ from pathlib import Path
 from weighbridge.pipeline.ingest.finish import finish_reason
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
 from weighbridge.pipeline.ingest.json_lines import opened, read_lines
+from weighbridge.pipeline.ingest.log_files import joined
 from weighbridge.pipeline.ingest.log_leaves import COST, named_leaves
 from weighbridge.pipeline.ingest.parts import Part, parts_of
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
@@ -25,7 +26,7 @@ from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.pipeline.ingest.tabular import JSONL, kind_of
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
 from weighbridge.schemas.errors import ContractError
-from weighbridge.schemas.leaves import Flattened, Refusal
+from weighbridge.schemas.leaves import Refusal
 from weighbridge.schemas.segment import sha256_file
 
 SOURCE = "claude-code"
@@ -135,14 +136,7 @@ def _with_cost(part: Part, record: Mapping[str, object]) -> Part:
     cost = named_leaves({COST: record.get(COST)})
     if not cost.leaves and not cost.refusals:
         return part
-    usage = part.flattened
-    both = Flattened(
-        sorted([*usage.leaves, *cost.leaves], key=lambda leaf: leaf.path),
-        sorted([*usage.refusals, *cost.refusals]),
-        usage.dropped_strings + cost.dropped_strings,
-        [*usage.integral_floats, *cost.integral_floats],
-    )
-    return replace(part, flattened=both)
+    return replace(part, flattened=joined(part.flattened, cost))
 
 
 def _ids(record: Mapping[str, object], notes: list[str]) -> dict[ForeignIdKind, str]:
