@@ -47,21 +47,21 @@ def compared(case: Case, reading: UsageReading, row: PriceRow | None) -> Iterato
     expect = case.expect
     tokens = _tokens(reading)
     for name, value in _of_cells(expect, "counts"):
-        yield _differs(f"counts.{name}", count(value, f"expect.counts.{name}"), tokens[_CELLS[name]])
+        yield differs(f"counts.{name}", count(value, f"expect.counts.{name}"), tokens[_CELLS[name]])
     for name in TOTALS:
         if name in expect:
-            yield _differs(name, count(expect[name], f"expect.{name}"), getattr(reading, name))
+            yield differs(name, count(expect[name], f"expect.{name}"), getattr(reading, name))
     if "verdict" in expect:
-        yield _differs("verdict", verdict(expect["verdict"]), reading.verdict)
+        yield differs("verdict", verdict(expect["verdict"]), reading.verdict)
     yield from _flags(expect, reading)
     priced = price_reading(
         reading.counts, reading.cells, reading.input_total, reading.output_total, reading.verdict, row
     )
     if "cost" in expect:
-        yield _differs("cost", money(expect["cost"], "expect.cost"), priced.amount)
+        yield differs("cost", money(expect["cost"], "expect.cost"), priced.amount)
     for name, value in _of_cells(expect, "cost_by_class"):
         where = f"cost_by_class.{name}"
-        yield _differs(where, money(value, f"expect.{where}"), priced.by_cell[_CELLS[name]])
+        yield differs(where, money(value, f"expect.{where}"), priced.by_cell[_CELLS[name]])
     if "estimated" in expect:
         yield from _estimates(expect["estimated"], reading, row)
 
@@ -82,7 +82,8 @@ def _tokens(reading: UsageReading) -> dict[str, int | None]:
     return tokens
 
 
-def _differs(name: str, expected: object, found: object) -> str | None:
+def differs(name: str, expected: object, found: object) -> str | None:
+    """The difference in words; null where there is none."""
     return None if expected == found else f"{name}: expected {_shown(expected)}, found {_shown(found)}"
 
 
@@ -107,9 +108,9 @@ def _estimates(expected: object, reading: UsageReading, row: PriceRow | None) ->
     for name, value in mapping(expected, "expect.estimated").items():
         where = f"estimated.{name}"
         if name == "cost":
-            yield _differs(where, money(value, f"expect.{where}"), _estimated_cost(reading, row))
+            yield differs(where, money(value, f"expect.{where}"), _estimated_cost(reading, row))
         else:
-            yield _differs(where, count(value, f"expect.{where}"), found.get(name))
+            yield differs(where, count(value, f"expect.{where}"), found.get(name))
 
 
 def _estimated_cost(reading: UsageReading, row: PriceRow | None) -> Decimal | None:

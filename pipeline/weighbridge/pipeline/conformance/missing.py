@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from weighbridge.pipeline.conformance import dedup
 from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, TOTALS, Case, mapping, word
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.price.keys import KEYS
 
+DEDUP = "dedup"
 _KINDS = {
-    "dedup": "needs matching (kind dedup)",
     "period": "needs matching (kind period)",
     "engine": "needs engine records (kind engine)",
     "other": "needs more than reading and pricing (kind other)",
@@ -49,6 +50,12 @@ def _needs(case: Case) -> Iterator[str]:
     if case.kind in _KINDS:
         # What such a case holds beside is of its kind, so it is not listed.
         yield _KINDS[case.kind]
+        return
+    if case.kind == DEDUP:
+        yield from _unknown(case.given, "input", dedup.INPUT, {})
+        yield from _unknown(case.context, "input.context", dedup.CONTEXT, {})
+        yield from _unknown(case.expect, "expect", dedup.EXPECT, {})
+        yield from (f"needs {path}" for path in dedup.unknown_fields(case))
         return
     if dialect_for(case.provider, case.api) is None:
         yield f"needs a dialect for ({case.provider}, {case.api})"

@@ -10,7 +10,8 @@ from typing import Any
 
 from weighbridge.pipeline.conformance.case import BODIES, Case, MalformedCaseError, case_id, parsed
 from weighbridge.pipeline.conformance.compare import compared
-from weighbridge.pipeline.conformance.missing import missing
+from weighbridge.pipeline.conformance.dedup import compared_records
+from weighbridge.pipeline.conformance.missing import DEDUP, missing
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.schemas.errors import ConfigError
 
@@ -88,9 +89,12 @@ def _run(case: Case) -> CaseResult:
     needed = missing(case)
     if needed is not None:
         return CaseResult(case.id, Outcome.UNSUPPORTED, [], needed)
-    if case.body is None:
+    if case.kind == DEDUP:
+        outcomes = list(compared_records(case))
+    elif case.body is None:
         raise MalformedCaseError(f"input has none of {', '.join(BODIES)}")
-    outcomes = list(compared(case, read_usage(case.record()), case.prices()))
+    else:
+        outcomes = list(compared(case, read_usage(case.record()), case.prices()))
     if not outcomes:
         return CaseResult(case.id, Outcome.FAIL, ["asserts nothing: expect names no figure, verdict or flag"])
     differences = [difference for difference in outcomes if difference is not None]

@@ -92,7 +92,8 @@ def _call(
     ids = _ids(record, answer, index, notes)
     told = [part for part in parts if part.flattened.leaves or part.flattened.refusals]
     created = _created(answer)
-    return Call(attempt, told, ids, tuple(dict.fromkeys(notes)), served or asked, created)
+    request = ids.get(ForeignIdKind.CLIENT_REQUEST_ID)
+    return Call(attempt, told, ids, tuple(dict.fromkeys(notes)), served or asked, created, request=request)
 
 
 def _name(value: object, notes: list[str]) -> str | None:
@@ -127,7 +128,12 @@ def _ids(record: Mapping[str, object], answer: object, index: int | None, notes:
     if of_answer is None and index is None:
         of_answer = record.get("response_id")
     found: dict[ForeignIdKind, str] = {}
-    for kind, value in ((ForeignIdKind.RECORD_ID, of_record), (ForeignIdKind.PROVIDER_RESPONSE_ID, of_answer)):
+    told = (
+        (ForeignIdKind.RECORD_ID, of_record),
+        (ForeignIdKind.PROVIDER_RESPONSE_ID, of_answer),
+        (ForeignIdKind.CLIENT_REQUEST_ID, record.get("request_id")),
+    )
+    for kind, value in told:
         shown = f"{value}/{index}" if kind is ForeignIdKind.RECORD_ID and index is not None else value
         if isinstance(shown, str) and isinstance(value, str) and IDENTIFIER.fullmatch(shown):
             found[kind] = shown

@@ -180,7 +180,8 @@ class Stage:
         """The key of a call, and the alias hash of the id it was made from."""
         pseudonym_key = self.source.key
         for kind, value in call.ids.items():
-            if kind in _IDENTIFYING:
+            # Tries of one request share its id: it names none of them.
+            if kind in _IDENTIFYING and value != call.request:
                 return (
                     keyed_key(pseudonym_key, self.name, str(kind), value),
                     alias_key(pseudonym_key, kind, self.name, value),
