@@ -42,8 +42,8 @@ SPIKY = np.array([318] * 30 + [877] * 20 + list(range(1, 2000, 40)) + [16_000] *
     "values", [SPIKY, np.array([0, 0, 0, 5]), np.arange(1, 5000, 7)], ids=["spiky", "zeros", "flat"]
 )
 def test_the_promise_holds_whatever_the_distribution(rng: np.random.Generator, values: Ints) -> None:
-    """2,000 cells of which nothing changed: at most 5 % have a p-value of 5 %, 1 % of 1 %, but for chance."""
-    cells = 2_000
+    """800 cells of which nothing changed: at most 5 % have a p-value of 5 %, 1 % of 1 %, but for chance."""
+    cells = 800
     found = p_of(history_of(*drawn(rng, cells, 30, values), length=DAYS))
     p_values = found[np.isfinite(found)]
     assert len(p_values) > cells * 0.99
@@ -54,7 +54,7 @@ def test_the_promise_holds_whatever_the_distribution(rng: np.random.Generator, v
 
 def test_of_continuous_rows_as_many_exceed_the_limit_as_was_promised(rng: np.random.Generator) -> None:
     """Not only at most 5 %: where no rows tie, 5 %, so that the limit is no larger than it has to be."""
-    found = of(history_of(*lognormal(rng, 1_000, 30, days=DAYS), length=DAYS))
+    found = of(history_of(*lognormal(rng, 500, 30, days=DAYS), length=DAYS))
     rate = found.exceeding.sum() / found.rows.sum()
     assert rate == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / found.rows.sum()))
 
@@ -126,8 +126,8 @@ def test_where_two_rows_count_as_one_it_takes_twice_as_many(rng: np.random.Gener
 
 
 def test_windows_that_keep_the_promise_are_not_doubted(rng: np.random.Generator) -> None:
-    """Exact bounds: 4,000 cells, and none has more alarms than one in a million would."""
-    found = of(history_of(*lognormal(rng, 4_000, 20, days=DAYS), length=DAYS)).test
+    """Exact bounds: 1,500 cells, and none has more alarms than one in a million would."""
+    found = of(history_of(*lognormal(rng, 1_500, 20, days=DAYS), length=DAYS)).test
     assert found.alarms.sum() / found.days.sum() <= 0.05
     assert found.disagreement().min() > 1e-6
     assert (found.disagreement() <= 0.01).mean() <= 0.01
@@ -151,10 +151,23 @@ def test_what_no_cell_shows_alone_all_of_a_task_show_together(rng: np.random.Gen
 def test_squared_deviations_have_the_mean_of_chance(rng: np.random.Generator) -> None:
     rows = rng.poisson(40, (500, 28))
     marked = rng.binomial(rows, 0.3)
-    assert squared_deviations(marked, rows).mean() == pytest.approx(1.0, abs=0.05)
+    assert squared_deviations(marked, rows).squares.mean() == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize(("a_day", "share"), [(4, 0.05), (20, 0.05), (20, 0.5), (200, 0.25)])
+@pytest.mark.parametrize("weekend", [1.0, 0.05], ids=["days alike", "quiet weekends"])
+def test_the_noise_of_squared_deviations_is_known(
+    rng: np.random.Generator, a_day: int, share: float, weekend: float
+) -> None:
+    """Few rows or many, on days of one size or of very different ones."""
+    rows = rng.poisson(a_day * np.where(np.arange(28) % 7 < 5, 1.0, weekend), (4_000, 28))
+    found = squared_deviations(rng.binomial(rows, share), rows)
+    sums = found.squares.sum(axis=1)
+    assert sums.mean() == pytest.approx((rows > 0).sum(axis=1).mean(), rel=0.03)
+    assert sums.var() == pytest.approx(found.noise.mean(), rel=0.2)
 
 
 def test_a_window_without_days_is_not_doubted() -> None:
-    nothing = SelfTest(np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2))
+    nothing = SelfTest(np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros((3, 2)), np.zeros((3, 2)))
     assert nothing.disagreement().tolist() == [1.0, 1.0]
     assert nothing.scattered().min() > 0.99

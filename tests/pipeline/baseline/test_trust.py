@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from weighbridge.pipeline.baseline.own_rows import SelfTest
+from weighbridge.pipeline.baseline.spans import Floats
 from weighbridge.pipeline.baseline.trust import Trust, trust
 
 FAMILY = np.repeat(np.arange(4), 50)
@@ -14,7 +15,13 @@ FAMILY = np.repeat(np.arange(4), 50)
 def windows(dispersion: float, *, alarms: int = 1, family: int | None = None) -> SelfTest:
     """200 cells of four tasks, 28 days each, whose days scatter so much: all of them, or those of one task."""
     mine = np.ones(200, bool) if family is None else family == FAMILY
-    return SelfTest(np.full(200, 28), np.full(200, alarms), 28.0 * np.where(mine, dispersion, 1.0))
+    return of_squares(28, 28.0 * np.where(mine, dispersion, 1.0), alarms=alarms)
+
+
+def of_squares(days: int, *squares: Floats, alarms: int = 1) -> SelfTest:
+    """200 cells with these sums of squares, one for each limit, of many rows a day."""
+    held = np.array(squares)
+    return SelfTest(np.full(200, days), np.full(200, alarms), held, np.full(held.shape, 2.0 * days))
 
 
 def answer(test: SelfTest) -> Trust:
@@ -45,7 +52,7 @@ def test_one_task_is_doubted_without_the_others() -> None:
 
 def test_a_cell_beyond_all_chance_is_judged_by_whole_days_and_spoils_no_other() -> None:
     test = windows(1.0)
-    test.squares[7] = 28 * 40.0
+    test.squares[0, 7] = 28 * 40.0
     found = answer(test)
     assert np.flatnonzero(~found.by_rows).tolist() == [7]
     assert (found.cluster == 1).all()
@@ -62,14 +69,39 @@ def test_more_alarms_than_the_exact_bound_allows_is_a_broken_promise() -> None:
 
 def test_rows_that_go_together_by_more_than_two_are_not_counted_at_all() -> None:
     """Three days a cell: none shows it alone, and all of them together do."""
-    few = SelfTest(np.full(200, 3), np.zeros(200, np.int64), np.full(200, 3 * 2.4))
+    few = of_squares(3, np.full(200, 3 * 2.4), alarms=0)
     assert few.scattered().min() > 0.01
     assert not answer(few).by_rows.any()
     assert answer(few).kept.all()
 
 
 def test_nothing_tested_nothing_doubted() -> None:
-    nothing = SelfTest(np.zeros(200, np.int64), np.zeros(200, np.int64), np.zeros(200))
+    nothing = SelfTest(np.zeros(200, np.int64), np.zeros(200, np.int64), np.zeros((1, 200)), np.zeros((1, 200)))
     found = answer(nothing)
     assert found.by_rows.all()
     assert (found.cluster == 1).all()
+
+
+def test_the_limit_at_which_days_scatter_most_decides() -> None:
+    """The middle is as calm as chance, the top is not: a batch of long answers now and then."""
+    found = answer(of_squares(28, np.full(200, 28 * 1.6), np.full(200, 28.0), np.full(200, 28.0)))
+    assert found.cluster == pytest.approx(1.6)
+
+
+def test_squares_that_chance_makes_large_are_no_reason_to_doubt() -> None:
+    """Few rows a day above a limit: a mean of 1.05 with three times the noise is what such days do."""
+    calm = SelfTest(
+        np.full(200, 28), np.zeros(200, np.int64), np.full((1, 200), 28 * 1.05), np.full((1, 200), 28 * 6.0)
+    )
+    assert answer(calm).by_rows.all()
+    assert (answer(calm).cluster == 1).all()
+    assert (answer(of_squares(28, np.full(200, 28 * 1.05))).cluster > 1).all()
+
+
+def test_where_many_cells_of_a_task_are_doubted_the_others_are_too() -> None:
+    """Twenty of fifty cells scatter beyond all chance; what is left of the task only hides it better."""
+    test = windows(1.0)
+    test.squares[0, 60:80] = 28 * 9.0
+    found = answer(test)
+    assert not found.by_rows[FAMILY == 1].any()
+    assert found.by_rows[FAMILY != 1].all()

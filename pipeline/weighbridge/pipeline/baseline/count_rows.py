@@ -54,8 +54,8 @@ def retries_of(window: Window) -> Retries:
     now, now_again = tries[:, -1], retries[:, -1]
     usable = (before >= FEWEST) & (now > 0)
     quiet_tries, quiet_retries = tries[:, inside] * window.quiet, retries[:, inside] * window.quiet
-    beside, squares = days_beside_all(quiet_retries, quiet_tries), squared_deviations(quiet_retries, quiet_tries)
-    test = tested(beside, squares, (quiet_tries > 0) & (before >= FEWEST)[:, None])
+    beside, scatter = days_beside_all(quiet_retries, quiet_tries), squared_deviations(quiet_retries, quiet_tries)
+    test = tested(beside, [scatter], (quiet_tries > 0) & (before >= FEWEST)[:, None])
     return Retries(before, again, now, now_again, usable, test)
 
 

@@ -13,6 +13,7 @@ rows lie above each limit, those of any one day are hypergeometric. More days be
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -38,38 +39,47 @@ class SelfTest:
     Attributes:
         days: days tested.
         alarms: days that would have been an alarm.
-        squares: sum over the days of squared deviations of the rows above the median, in their own variances.
+        squares: limit x item: sum over the days of squared deviations of the rows above it, in their own variances.
+        noise: limit x item: variance of that sum where rows of a day have nothing in common.
     """
 
     days: Ints
     alarms: Ints
     squares: Floats
+    noise: Floats
 
     def disagreement(self) -> Floats:
         """The chance of so many alarms if the promise holds; 1 where there was none. Exact."""
         return binomial_tail(self.alarms, self.days, PERCENT / 100)
 
     def scattered(self) -> Floats:
-        """The chance that days scatter so much if rows of a day have nothing in common (chi square, approximately)."""
+        """The chance that days scatter so much if rows of a day have nothing in common, at the limit that says most.
+
+        A sum of squares of this mean and variance is close to a gamma distribution, its cube root to a normal one
+        (Wilson and Hilferty); by Bonferroni's rule over the limits.
+        """
         days = np.maximum(self.days, 1)
-        # Wilson and Hilferty's cube root is close to normal.
-        root = np.cbrt(self.squares / days)
-        above_mean = (root - (1 - 2 / (9 * days))) / np.sqrt(2 / (9 * days))
-        return np.array([0.5 * math.erfc(value / math.sqrt(2)) for value in np.where(self.days > 0, above_mean, -9.0)])
+        freedom = 2 * days**2 / np.where(self.noise > 0, self.noise, 2.0 * days)
+        above_mean = (np.cbrt(self.squares / days) - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
+        largest = np.where(self.days > 0, above_mean.max(axis=0), -9.0)
+        chances = np.array([0.5 * math.erfc(value / math.sqrt(2)) for value in largest])
+        bounded: Floats = np.minimum(chances * len(self.squares), 1.0)
+        return bounded
 
     def dispersion(self) -> Floats:
-        """How far days scatter, on average; 1 where rows of a day have nothing in common."""
-        return np.where(self.days > 0, self.squares / np.maximum(self.days, 1), 1.0)
+        """How far days scatter, at the limit where they do most; about 1 where rows have nothing in common."""
+        return np.where(self.days > 0, self.squares.max(axis=0) / np.maximum(self.days, 1), 1.0)
 
     def without(self, doubted: Mask) -> SelfTest:
         """The same without some cells."""
         keep = (~doubted).astype(np.int64)
-        return SelfTest(self.days * keep, self.alarms * keep, self.squares * keep.astype(np.float64))
+        return SelfTest(self.days * keep, self.alarms * keep, self.squares * keep, self.noise * keep)
 
     def together(self, group: Ints) -> SelfTest:
         """The same of every group of cells."""
-        sums = [np.bincount(group, weights=values) for values in (self.days, self.alarms, self.squares)]
-        return SelfTest(sums[0].astype(np.int64), sums[1].astype(np.int64), sums[2].astype(np.float64))
+        days, alarms = (np.bincount(group, weights=each).astype(np.int64) for each in (self.days, self.alarms))
+        sums = [np.array([np.bincount(group, weights=each) for each in rows]) for rows in (self.squares, self.noise)]
+        return SelfTest(days, alarms, *sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +170,8 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
     reference, before = _window(rows, past, cells), _window(rows, past & ~recent, cells)
     count, counted = (np.bincount(rows.series[mask], minlength=cells) for mask in (new, recent))
     every = _grid(rows, past, today, quiet.shape)
-    worst, squares = np.ones(quiet.shape), np.zeros(quiet.shape)
-    answers = []
+    worst = np.ones(quiet.shape)
+    answers, scatter = [], []
     for rate in RATES:
         limit = reference.upper(rate)
         beyond = above(rows.series[new], rows.score[new], limit, cells)
@@ -170,7 +180,7 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
         answers.append(Answer(rate, beyond, together, high))
         marked = _grid(rows, past & (rows.score > limit[rows.series]), today, quiet.shape) * quiet
         worst = np.minimum(worst, days_beside_all(marked, every * quiet))
-        squares = squared_deviations(marked, every * quiet)
+        scatter.append(squared_deviations(marked, every * quiet))
     usable = (every > 0) & quiet & (reference.sizes >= FEWEST)[:, None]
     return OwnRows(
         reference=reference,
@@ -182,7 +192,7 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
         earlier=before.sizes,
         recent=counted,
         answers=tuple(answers),
-        test=tested(worst * len(RATES), squares, usable),
+        test=tested(worst * len(RATES), scatter, usable),
     )
 
 
@@ -207,23 +217,52 @@ def days_beside_all(marked: Ints, rows: Ints) -> Floats:
     return out
 
 
-def squared_deviations(marked: Ints, rows: Ints) -> Floats:
-    """Cell x day: squared deviation of the marked rows from their share, divided by its variance; 0 without rows.
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """How far the marked rows of each day lie from their share.
 
-    The variance is that of the hypergeometric law, so the mean is 1 where rows of a day have nothing in common.
+    Attributes:
+        squares: cell x day: squared deviation in its own variance; 0 where there is none. Its mean is 1 where rows of a
+            day have nothing in common.
+        noise: per cell the variance of their sum: about 2 for each day, more where days are of very different sizes.
+    """
+
+    squares: Floats
+    noise: Floats
+
+
+def squared_deviations(marked: Ints, rows: Ints) -> Scatter:
+    """How far the marked rows of each day lie from their share, given how many of all rows are marked.
+
+    The variance of a deviation is that of the hypergeometric law. That of their sum is the one of Pearson's statistic
+    (Haldane 1937: 2 (k - 1) + (sum of 1 / p - k2 - 2 k + 2) / N), with the kurtosis of two colours in place of one.
+
+    Args:
+        marked, rows: cell x day.
     """
     all_rows, all_marked = rows.sum(axis=1, keepdims=True), marked.sum(axis=1, keepdims=True)
     share = all_marked / np.maximum(all_rows, 1)
-    variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
-    return np.where(variance > 0, (marked - rows * share) ** 2 / np.where(variance > 0, variance, 1.0), 0.0)
+    each = share * (1 - share)
+    variance = rows * each * (all_rows - rows) / np.maximum(all_rows - 1, 1)
+    known = variance > 0
+    squares = np.where(known, (marked - rows * share) ** 2 / np.where(known, variance, 1.0), 0.0)
+    days = known.sum(axis=1)
+    uneven = np.where(known, all_rows / np.maximum(rows, 1), 0.0).sum(axis=1) - days**2
+    spread, whole = np.where(each > 0, each, 1.0)[:, 0], np.maximum(all_rows, 1)[:, 0]
+    pearson = 2 * (days - 1) * (1 - 1 / (spread * whole)) + uneven * (1 / spread - 6) / whole
+    # Each square is divided by its own variance, which lies below that of Pearson's by the part a day is of all.
+    return Scatter(squares, np.where(days > 1, np.maximum(pearson, 1.0) * (days / np.maximum(days - 1, 1)) ** 2, 0.0))
 
 
-def tested(p_values: Floats, squares: Floats, usable: Mask) -> SelfTest:
+def tested(p_values: Floats, scatter: Sequence[Scatter], usable: Mask) -> SelfTest:
     """Count the days beyond the promise.
 
     Args:
-        p_values, squares: cell x day.
+        p_values: cell x day.
+        scatter: one for each limit.
         usable: cell x day: days that are tested.
     """
     alarms = ((p_values * 100 <= PERCENT) & usable).sum(axis=1)
-    return SelfTest(usable.sum(axis=1), alarms, (squares * usable).sum(axis=1))
+    days = usable.sum(axis=1)
+    squares = np.array([(each.squares * usable).sum(axis=1) for each in scatter])
+    return SelfTest(days, alarms, squares, np.array([np.where(days > 0, each.noise, 0.0) for each in scatter]))

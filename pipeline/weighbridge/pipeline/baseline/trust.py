@@ -22,6 +22,8 @@ from weighbridge.pipeline.baseline.spans import Floats
 DOUBT = Fraction(1, 100)
 # Rows that count as one, beyond which whole days are compared.
 _MOST = 2.0
+# Where more than this part of the cells of a task is doubted one by one, the others only hide it better.
+_MANY = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def trust(tests: Sequence[SelfTest], family: Ints) -> list[Trust]:
     """
     kept = [~no for no in _doubted([test.disagreement() for test in tests])]
     steady = [own & ~no for own, no in zip(kept, _doubted([test.scattered() for test in tests]), strict=True)]
-    # What is doubted already is no reason to doubt the others.
+    # One that is doubted already is no reason to doubt the others.
     rest = [test.without(~own) for test, own in zip(tests, steady, strict=True)]
     cluster = [np.ones(len(family)) for _ in tests]
     for groups in (family, np.zeros(len(family), np.int64)):
@@ -58,9 +60,16 @@ def trust(tests: Sequence[SelfTest], family: Ints) -> list[Trust]:
             found = np.where(doubted, each.dispersion(), 1.0)
             cluster[place] = np.maximum(cluster[place], found[groups])
     return [
-        Trust(own, alone & (size <= _MOST), np.minimum(size, _MOST))
-        for own, alone, size in zip(kept, steady, cluster, strict=True)
+        Trust(own, alone & (size <= _MOST) & ~_among(~alone, test.days > 0, family), np.minimum(size, _MOST))
+        for own, alone, size, test in zip(kept, steady, cluster, tests, strict=True)
     ]
+
+
+def _among(doubted: Mask, tested: Mask, family: Ints) -> Mask:
+    """Cells of tasks of which many of the tested cells are doubted one by one."""
+    of_task, out_of = (np.bincount(family, weights=each.astype(np.float64)) for each in (doubted & tested, tested))
+    found: Mask = ((of_task > 1) & (of_task > _MANY * out_of))[family]
+    return found
 
 
 def _doubted(chances: list[Floats]) -> list[Mask]:
