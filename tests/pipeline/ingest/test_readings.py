@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weighbridge.pipeline.ingest.dialect import Dialect
-from weighbridge.pipeline.ingest.dialects import all_dialects
+from weighbridge.pipeline.ingest.dialects import all_dialects, dialect_for
+from weighbridge.pipeline.ingest.fact import Axis, Fact, all_facts
 from weighbridge.pipeline.ingest.reading import Part, UsageReading, calls_of, parts_of, read_parts
 from weighbridge.pipeline.ingest.readings import read_reports, refresh_readings
+from weighbridge.pipeline.ingest.speakers import Lookup, lookup
 from weighbridge.pipeline.lake import Lake, shaped
 from weighbridge.schemas.enumerations import Ended, ReportPart
 from weighbridge.schemas.leaves import Flattened, Leaf
 
 DAY = date(2026, 3, 1)
+LATER = (timedelta(days=0), timedelta(days=1))
 
 
 def rows_of(
@@ -79,20 +83,35 @@ def expected(attempt: int, reading: UsageReading) -> dict[str, Any]:
     }
 
 
-def assert_same(answers: Sequence[tuple[str | None, str | None, Sequence[Part]]]) -> None:
-    rows = [row for number, answer in enumerate(answers) for row in rows_of(number, *answer)]
-    wanted = [
-        expected(n, read_parts(provider, api, "m", parts, day=DAY)) for n, (provider, api, parts) in enumerate(answers)
+def assert_same(
+    answers: Sequence[tuple[str | None, str | None, Sequence[Part]]],
+    models: Sequence[str | None] = ("m",),
+    dialects: Lookup = dialect_for,
+) -> None:
+    """Read the answers one by one and all at once; the models are dealt out in turn, and the days with them."""
+    dealt = [(models[n % len(models)], DAY + timedelta(days=n // len(models) % 2)) for n in range(len(answers))]
+    rows = [
+        row
+        for number, (answer, (model, day)) in enumerate(zip(answers, dealt, strict=True))
+        for row in rows_of(number, *answer, model=model, day=day)
     ]
-    got = read_reports(reports(rows))
+    wanted = [
+        expected(n, read_parts(provider, api, model, parts, day=day, dialects=dialects))
+        for n, ((provider, api, parts), (model, day)) in enumerate(zip(answers, dealt, strict=True))
+    ]
+    got = read_reports(reports(rows), dialects)
     assert got.select(list(wanted[0])).to_dicts() == wanted
 
 
 SPEAKERS: list[tuple[str | None, str | None]] = [
     *(("anyone" if p == "any" else p, name) for name, d in all_dialects().items() for p in d.providers),
-    ("xai", "chat"),
+    *sorted({(fact.provider, fact.api) for fact in all_facts()}),
+    ("nobody", "openai_chat"),
+    (None, "openai_embeddings"),
+    ("openai", "telepathy"),
     (None, None),
 ]
+MODELS = [None, "gpt-5-mini-2025-08-07", "gpt-5.2", "sonar-deep-research", "openai.example-model-v1:0", "m"]
 COUNTS = st.one_of(st.integers(0, 9), st.integers(-1, 40), st.sampled_from([2**53, 2**53 + 1, 2**62, -(2**62)]))
 
 
@@ -122,7 +141,27 @@ def answers(draw: st.DrawFn) -> tuple[str | None, str | None, list[Part]]:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(answers(), min_size=1, max_size=10))
 def test_many_at_once_are_read_as_one_by_one(drawn: list[tuple[str | None, str | None, list[Part]]]) -> None:
-    assert_same(drawn)
+    assert_same(drawn, MODELS)
+
+
+def test_rows_of_one_speaker_are_read_by_the_facts_of_their_model_and_day() -> None:
+    """Outside until the second day and for one model, inside else; a body and a stream of two parts of each."""
+    shape = all_dialects()["anthropic_messages"]
+    outside = ((Axis.OUTPUT_INCLUDES_REASONING, False),)
+    page = "https://example.com/usage"
+    facts = (
+        Fact("anthropic", shape.name, page, until=DAY, declared=outside),
+        Fact("anthropic", shape.name, page, model="think-*", declared=outside),
+    )
+    find = lookup([replace(shape, facts=facts)])
+    told = {"output_tokens_details": {"thinking_tokens": 3}}
+    body = parts_of(shape.name, usage={"input_tokens": 25, "output_tokens": 7, **told})
+    answers = [("anthropic", shape.name, parts) for parts in (body, stream(**told)) for _ in range(6)]
+    assert_same(answers, ("plain", "think-1", None), find)
+    rows = [
+        row for n, answer in enumerate(answers) for row in rows_of(n, *answer, model="plain", day=DAY + LATER[n % 2])
+    ]
+    assert read_reports(reports(rows), find)["output_total"].to_list() == [10, 7] * 6
 
 
 @pytest.mark.real

@@ -37,6 +37,14 @@ class Repair(StrEnum):
     NEGATIVE_INPUT = "negative_input"
 
 
+class Basis(StrEnum):
+    """What a fact rests on."""
+
+    PAGE = "page"  # the provider's page says it
+    RECORDED = "recorded"  # recorded answers show it; the page is that of the API
+    CAUTIOUS = "cautious"  # neither says it: what is not shown is taken for unknown; the page is that of the API
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One row of the table.
@@ -51,6 +59,7 @@ class Fact:
         absent: the dialect's rule for absent fields.
         cached_grain, reasoning_grain: the step in which these counts come.
         repair: a fault to be mended.
+        basis: what it rests on.
     """
 
     provider: str
@@ -64,6 +73,7 @@ class Fact:
     cached_grain: int | None = None
     reasoning_grain: int | None = None
     repair: Repair | None = None
+    basis: Basis = Basis.PAGE
 
     @property
     def general(self) -> bool:
@@ -102,6 +112,8 @@ class Fact:
         told["declared"] = tuple((Axis(axis), bool(value)) for axis, value in told.get("declared", {}).items())
         if "repair" in told:
             told["repair"] = Repair(told["repair"])
+        if "basis" in told:
+            told["basis"] = Basis(told["basis"])
         return cls(**told)
 
 

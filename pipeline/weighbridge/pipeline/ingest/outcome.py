@@ -126,4 +126,6 @@ def words(dialect: Dialect, code: int) -> tuple[Verdict, str, str, tuple[str, ..
         return verdict, "; ".join([said, *left]), rule, flag_names(flags)
     misfits = [text for flag, text in _MISFITS.items() if flag & flags]
     reason = f"{_WHY[why]}: {', '.join(misfits)}" if misfits else _WHY[why]
+    if why is Why.NO_COUNTS and not dialect.known:
+        reason += " where this API keeps them"
     return verdict, reason, "", flag_names(flags)

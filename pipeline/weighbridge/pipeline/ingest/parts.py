@@ -191,10 +191,17 @@ def _ended(stream: Stream, events: Sequence[object]) -> Ended:
         if _is_error(event):
             return Ended.ERROR
         if _type(event) in stream.closing:
-            ended = stream.closing[_type(event)]
+            ended = _closed(event, stream.closing[_type(event)])
         elif any(_finished(event.get(name), told) for name, told in stream.finish):
             ended = Ended.COMPLETE
     return ended
+
+
+def _closed(event: Mapping[str, object], ended: Ended) -> Ended:
+    """How a closing event says the answer ended: its body may name it, else the kind of event does."""
+    body = event.get("response")
+    status = body.get("status") if isinstance(body, Mapping) else None
+    return _STATUS.get(status, ended) if isinstance(status, str) else ended
 
 
 def _finished(items: object, told: str) -> bool:

@@ -12,6 +12,7 @@ from weighbridge.pipeline.ingest.merge import merge
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
+from weighbridge.pipeline.ingest.speakers import Lookup
 from weighbridge.schemas.enumerations import Ended, Verdict
 from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
@@ -145,6 +146,7 @@ def read_parts(
     *,
     local: Mapping[str, object] | None = None,
     day: date | None = None,
+    dialects: Lookup = dialect_for,
 ) -> UsageReading:
     """Read the parts of one answer, as `parts_of` gives them.
 
@@ -153,8 +155,9 @@ def read_parts(
         parts: at least one.
         local: counts made on this side {prompt_tokens, delivered_output_tokens}, for `estimated`.
         day: when, in UTC; null where it is not known.
+        dialects: gives the dialect of a provider, an API, a model and a day; by default those of this version.
     """
-    dialect = dialect_for(provider, api, model, day)
+    dialect = dialects(provider, api, model, day)
     by_path = {leaf.path: leaf for part in parts for leaf in part.flattened.leaves}
     leaves = tuple(by_path[path] for path in sorted(by_path))
     reported: int | None = None

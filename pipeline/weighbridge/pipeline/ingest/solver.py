@@ -96,7 +96,7 @@ def choose(dialect: Dialect, candidates: Sequence[Candidate], known: Known, noti
         verdict, why = Verdict.PROVED, Why.ALL_AGREE
     else:
         verdict, why = Verdict.PROVED, Why.ONE_FITS if known.of[Role.TOTAL] is None else Why.ONE_FITS_TOTAL
-    if chosen:
+    if chosen and dialect.known:  # of one who is not known nothing is declared that could be refuted
         noticed |= Flag.CONVENTION_REFUTED
     if not dialect.direct and known.of[Role.CACHE_READ] is None and one.input_total:
         noticed |= Flag.CACHE_DETAIL_MISSING

@@ -25,6 +25,7 @@ def conclude(dialect: Dialect, known: Known, best: pl.DataFrame, weighed: int) -
         "noticed",
         "counted",
         "spoiled",
+        declares=pl.lit(dialect.known),
         weighed_total=known.of[Role.TOTAL].is_not_null(),
         cache_unsaid=known.of[Role.CACHE_READ].is_null() & pl.lit(not dialect.direct),
     )
@@ -53,7 +54,7 @@ def _flags(usable: pl.Expr) -> pl.Expr:
         pl.col("noticed")
         | bit(~pl.col("counted"), Flag.USAGE_MISSING)
         | pl.when(usable & ~settled).then("declared").otherwise(ZERO)
-        | bit(settled & (pl.col("chosen") > 0), Flag.CONVENTION_REFUTED)
+        | bit(settled & pl.col("declares") & (pl.col("chosen") > 0), Flag.CONVENTION_REFUTED)
         | bit(
             settled & pl.col("cache_unsaid") & holds(pl.col("input_total") != 0),
             Flag.CACHE_DETAIL_MISSING,

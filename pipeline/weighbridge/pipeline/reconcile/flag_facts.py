@@ -42,6 +42,26 @@ _FACTS: dict[str, tuple[Severity, str]] = {
         Severity.NOTICE,
         "An error followed the usage: check whether the provider charges for these answers.",
     ),
+    "cached_off_grain": (
+        Severity.NOTICE,
+        "Cached tokens came in another step than this model's do: something between you and the provider changed them.",
+    ),
+    "reasoning_off_grain": (
+        Severity.NOTICE,
+        "Reasoning tokens came in another step than this model's do: something between you and the provider made them.",
+    ),
+    "repaired_negative_input": (
+        Severity.WARNING,
+        "A negative input was read as what was not cached less the cache reads: ask the provider what is billed.",
+    ),
+    "child_calls": (
+        Severity.NOTICE,
+        "One answer was made with calls of several models: check which model's price the provider bills.",
+    ),
+    "provider_not_known": (
+        Severity.INFO,
+        "Read by the shape of the API alone: add a fact about this provider, or send its name as the product knows it.",
+    ),
     "cache_detail_missing": (
         Severity.INFO,
         "Cached tokens are not shown: switch the server's cache report on, so that they can be priced.",
