@@ -53,7 +53,15 @@ CONTAINERS: tuple[str, ...] = (
     "timings",
     "promptTokensDetails",
     "results",
+    "predictions",
+    "details",
 )
+# Containers that hold text or vectors: of them only these counts are usage, of each element where it is a list.
+PICKED: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "results": (("tokenCount",),),  # Amazon Titan
+    "predictions": (("embeddings", "statistics", "token_count"),),  # Vertex AI predict
+    "details": (("generated_tokens",), ("input_length",)),  # text-generation-inference
+}
 # Of them those that are usage and nothing else: what stands there and is no object is not "no usage".
 USAGE_NAMES: frozenset[str] = frozenset({"usage", "usageMetadata", "usage_metadata"})
 # Counts that stand bare at the root of an answer (Ollama, llama.cpp, Bedrock InvokeModel bodies, count_tokens answers).
@@ -69,6 +77,11 @@ BARE: frozenset[str] = frozenset(
         "total_tokens",
         "totalTokens",
         "cachedContentTokenCount",
+        "inputTokens",
+        "totalOutputTextTokenCount",
+        "tokens_cached",
+        "tokens_evaluated",
+        "tokens_predicted",
     }
 )
 
@@ -86,6 +99,7 @@ toolUsePromptTokenCount totalTokenCount totalTokens total_cached_tokens total_in
 total_thought_tokens total_tokens total_tool_use_tokens video_tokens tokens num_tokens
 num_draft_tokens num_accepted_draft_tokens num_spec_tokens num_spec_steps
 cache_creation_tokens grok_tokens device host storage
+input_length token_count tokens_cached tokens_evaluated tokens_predicted totalOutputTextTokenCount
 """
 _TALLY_KEYS = """
 automatedReasoningPolicies automatedReasoningPolicyUnits code_interpreter_calls contentPolicyImageUnits
@@ -93,7 +107,7 @@ contentPolicyUnits contextualGroundingPolicyUnits document_search_calls file_sea
 mcp_calls num_server_side_tools_used num_sources_used readUnits request_count search_units
 sensitiveInformationPolicyFreeUnits sensitiveInformationPolicyUnits tool_calls_executed tool_calls_requested
 topicPolicyUnits web_fetch_requests web_search_calls web_search_requests wordPolicyUnits x_search_calls
-citation_tokens num_search_queries images_count cost_in_usd_ticks classifications generation_requests
+citation_tokens num_search_queries images_count cost_in_usd_ticks classifications generation_requests images
 """
 _MEASURE_KEYS = """
 seconds prompt_audio_seconds output_audio_seconds billable_audio_seconds cost cost_estimate
@@ -113,6 +127,7 @@ responseTokensDetails results serverToolUsage server_side_tool_usage_details ser
 tool_use_tokens_by_modality toolUsePromptTokensDetails usage usageMetadata usage_metadata usage_breakdown response
 message delta interaction metadata meta x_groq amazon-bedrock-invocationMetrics timings speculative_decoding
 input_token_details pydantic_ai_gateway acceptance_histogram fallback_credit audio image text video
+details embeddings predictions statistics cached_tokens_by_modality
 """
 # Keys whose value is one of a closed set; any other value of theirs is dropped as text.
 ENUMERATED: Mapping[str, frozenset[str]] = {
@@ -134,6 +149,8 @@ ENUMERATED: Mapping[str, frozenset[str]] = {
     "search_context_size": frozenset({"low", "medium", "high"}),
 }
 _DISCRIMINATORS = ("modality", "type", "ttl")
+# Old answers of Vertex AI give the number of the enumeration instead of its name.
+_MODALITY_NUMBERS = {1: "TEXT", 2: "IMAGE", 3: "VIDEO", 4: "AUDIO", 5: "DOCUMENT"}
 _MODEL_KEYS = frozenset({"model"})
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}")
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?")
@@ -218,17 +235,26 @@ def flatten_body(body: object, key: bytes) -> Flattened:
     """
     out = Flattened()
     for path, value in locate(body):
-        # `results` holds generated text; of it only Titan's per-result token count is usage.
-        if path == "results":
-            for index, item in enumerate(value if isinstance(value, list) else []):
-                if isinstance(item, Mapping) and item.get("tokenCount") is not None:
-                    _walk(out, f"results[{index}].tokenCount", "tokenCount", item["tokenCount"], key, 1)
+        if path in PICKED:
+            _pick(out, path, value, key)
         elif path.rsplit(".", 1)[-1] in USAGE_NAMES and not isinstance(value, (Mapping, list)):
             out.refusals.append(Refusal(path, QuarantineReason.NOT_AN_OBJECT))
         else:
             _walk(out, path, path.rsplit(".", 1)[-1], value, key, 1)
     out.leaves.sort(key=lambda leaf: leaf.path)
     return out
+
+
+def _pick(out: Flattened, container: str, value: object, key: bytes) -> None:
+    """The counts of a container that holds other things beside them."""
+    rows = [(f"{container}[{index}]", item) for index, item in enumerate(value)] if isinstance(value, list) else []
+    for path, item in rows or [(container, value)]:
+        for steps in PICKED[container]:
+            at: object = item
+            for step in steps:
+                at = at.get(step) if isinstance(at, Mapping) else None
+            if at is not None:
+                _walk(out, ".".join((path, *steps)), steps[-1], at, key, 1)
 
 
 def flatten(usage: object, key: bytes, path: str = "usage") -> Flattened:
@@ -264,6 +290,8 @@ def label_of(item: Mapping[object, object], index: int, seen: dict[str, int]) ->
     """
     for discriminator in _DISCRIMINATORS:
         told = item.get(discriminator)
+        if discriminator == "modality" and isinstance(told, int) and not isinstance(told, bool):
+            told = _MODALITY_NUMBERS.get(told)
         if isinstance(told, str) and told in ENUMERATED[discriminator]:
             seen[told] = seen.get(told, 0) + 1
             return (told if seen[told] == 1 else f"{told}#{seen[told]}"), discriminator

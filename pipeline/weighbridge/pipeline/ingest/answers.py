@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeGuard
 
+from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects import spoken
 from weighbridge.pipeline.ingest.finish import attempt_status, finish_reason
 from weighbridge.pipeline.ingest.headers import flatten_headers
@@ -182,6 +183,8 @@ def _usage_expected(
     dialect = spoken(api)
     if http is not None and http >= 400:
         return False
+    if dialect is not None and Role.WOULD_BE_INPUT in dialect.roles.values():
+        return False  # a prompt was counted, nothing was served
     if dialect is None or http is None or ended is not Ended.COMPLETE:
         return None
     if not stream or dialect.name != "openai_chat" or asks_for_usage(request):

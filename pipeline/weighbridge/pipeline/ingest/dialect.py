@@ -63,9 +63,14 @@ class Role(StrEnum):
     UNCACHED_AUDIO = "uncached_audio"
     UNCACHED_IMAGE = "uncached_image"
     UNCACHED_VIDEO = "uncached_video"
+    # What the service counted where the model's own usage stands beside it: it fills gaps and is compared.
+    SERVICE_INPUT = "service_input"
+    SERVICE_OUTPUT = "service_output"
+    SERVICE_CACHE_READ = "service_cache_read"
+    SERVICE_CACHE_WRITE = "service_cache_write"
+    # A prompt that was counted and not served.
+    WOULD_BE_INPUT = "would_be_input"
     # Evidence: kept and compared, never part of a sum.
-    ITERATION_INPUT = "iteration_input"
-    ITERATION_OUTPUT = "iteration_output"
     ACCEPTED_PREDICTION = "accepted_prediction"
     REJECTED_PREDICTION = "rejected_prediction"
     EVIDENCE = "evidence"
@@ -74,8 +79,15 @@ class Role(StrEnum):
 EVIDENCE: frozenset[Role] = frozenset({Role.ACCEPTED_PREDICTION, Role.REJECTED_PREDICTION, Role.EVIDENCE})
 # Numbers that are taken from the leaves, in the order of their columns.
 COUNTED: tuple[Role, ...] = tuple(role for role in Role if role not in EVIDENCE)
-# Of those, what must not be negative: iterations are only compared with the figures beside them.
-SUMMED: tuple[Role, ...] = tuple(r for r in COUNTED if r not in {Role.ITERATION_INPUT, Role.ITERATION_OUTPUT})
+# The figure of the model's own usage that a count of the service stands for.
+WITNESSES: Mapping[Role, Role] = {
+    Role.SERVICE_INPUT: Role.INPUT,
+    Role.SERVICE_OUTPUT: Role.OUTPUT,
+    Role.SERVICE_CACHE_READ: Role.CACHE_READ,
+    Role.SERVICE_CACHE_WRITE: Role.CACHE_WRITE,
+}
+# Of those, what is part of a sum and must not be negative.
+SUMMED: tuple[Role, ...] = tuple(r for r in COUNTED if r not in WITNESSES and r is not Role.WOULD_BE_INPUT)
 # A report that has none of these says nothing about tokens.
 CORE: tuple[Role, ...] = (
     Role.INPUT,
@@ -90,6 +102,7 @@ CORE: tuple[Role, ...] = (
     Role.INPUT_UNCACHED,
     Role.CACHE_WRITE_UNKNOWN,
     Role.OUTPUT_VISIBLE,
+    *WITNESSES,
 )
 SPLIT = ("audio", "image", "video")
 INPUT_BY_MODALITY = tuple(Role(f"input_{name}") for name in SPLIT)
@@ -97,10 +110,11 @@ TOOL_BY_MODALITY = tuple(Role(f"tool_{name}") for name in SPLIT)
 CACHED_BY_MODALITY = tuple(Role(f"cached_{name}") for name in SPLIT)
 UNCACHED_BY_MODALITY = tuple(Role(f"uncached_{name}") for name in SPLIT)
 OUTPUT_BY_MODALITY = tuple(Role(f"output_{name}") for name in SPLIT)
+TOOL_ROWS = (Role.TOOL_TEXT, Role.TOOL_DOCUMENT, *TOOL_BY_MODALITY)
 # Per figure that providers itemise by modality: its text rows (text and what counts as text), then the split rows.
 ITEMISED: Mapping[Role, tuple[tuple[Role, ...], tuple[Role, ...]]] = {
     Role.INPUT: ((Role.INPUT_TEXT, Role.INPUT_DOCUMENT), INPUT_BY_MODALITY),
-    Role.TOOL_PROMPT: ((Role.TOOL_TEXT, Role.TOOL_DOCUMENT), TOOL_BY_MODALITY),
+    Role.TOOL_PROMPT: (TOOL_ROWS[:2], TOOL_BY_MODALITY),
     Role.CACHE_READ: ((Role.CACHED_TEXT, Role.CACHED_DOCUMENT), CACHED_BY_MODALITY),
     Role.OUTPUT: ((Role.OUTPUT_TEXT, Role.OUTPUT_DOCUMENT), OUTPUT_BY_MODALITY),
 }
@@ -147,6 +161,7 @@ class Stream:
         revising: event types that revise the opening.
         closing: event types that end an answer, and how.
         finish: (list, field) of an event: the field is set when the answer is whole.
+        ending: fields of an event of which one is set when the answer is whole.
         unclosed: what a stream without any of these says about its end.
     """
 
@@ -155,6 +170,7 @@ class Stream:
     revising: frozenset[str] = frozenset()
     closing: Mapping[str, Ended] = field(default_factory=dict)
     finish: tuple[tuple[str, str], ...] = ()
+    ending: frozenset[str] = frozenset()
     unclosed: Ended = Ended.UNKNOWN
 
 
@@ -168,6 +184,19 @@ PLACEHOLDERS: tuple[Role, ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """A list of the model calls of one answer, some of which the top level leaves out.
+
+    Attributes:
+        path: the list, below the container. Its elements have the fields of the top level, and some a model.
+        shown: kinds of element; the top level is the sum of the first kind that occurs.
+    """
+
+    path: str
+    shown: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Dialect:
     """The facts of one API.
@@ -177,7 +206,8 @@ class Dialect:
         apis: the names the API goes by; the first is ours.
         providers: who speaks it so; `any` where the provider does not matter.
         source: the provider's page the facts were read from.
-        containers: where usage stands in a body or event; the first one is that of a bare usage object.
+        containers: where usage stands in a body or event; the first one is that of a bare usage object. The empty
+            one, if any the last, is the answer itself.
         roles: path below the container -> role. `[*]` stands for any label of a list; rows of a list are summed.
         axes: per axis the conceivable values, the declared convention first. An axis left out is no.
         absent: rules for absent fields: `any` holds where nothing else is said, facts name the others; one that
@@ -189,6 +219,8 @@ class Dialect:
             fields and a flag.
         rare: axes that are conceivable only where a fact declares one of their values.
         children: lists of the calls of other models one answer was made with; each has counts of its own.
+        iterations: a list of calls of which the top level leaves out some.
+        guessed: axes whose declared answer is only assumed where what they are about is not told.
         facts: what is known about single providers.
         known: whether the provider is named.
         cached_grain, reasoning_grain: the step in which these counts come, where there is one.
@@ -209,6 +241,8 @@ class Dialect:
     open: bool = False
     rare: Mapping[Axis, tuple[bool, ...]] = field(default_factory=dict)
     children: tuple[str, ...] = ()
+    iterations: Iterations | None = None
+    guessed: frozenset[Axis] = frozenset()
     facts: tuple[Fact, ...] = ()
     known: bool = True
     cached_grain: int | None = None
@@ -248,7 +282,7 @@ class Dialect:
         for container in self.containers:
             if path.startswith(f"{container}."):
                 return path[len(container) + 1 :]
-        return None
+        return path if "" in self.containers else None
 
     def role_of(self, relative: str) -> tuple[str, Role] | None:
         """The entry of `roles` a path below the container belongs to: (its spelling there, its role)."""

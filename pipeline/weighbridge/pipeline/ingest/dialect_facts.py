@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from weighbridge.pipeline.ingest.dialect import Absent, Dialect, Merge, Role, Stream
+from weighbridge.pipeline.ingest.dialect import Absent, Dialect, Iterations, Merge, Role, Stream
 from weighbridge.pipeline.ingest.fact import Axis, Fact, Repair
 from weighbridge.schemas.enumerations import Ended
 
@@ -33,6 +33,8 @@ def facts_of(dialect: Dialect) -> Facts:
         "open": dialect.open,
         "rare": [[str(axis), list(values)] for axis, values in dialect.rare.items()],
         "children": list(dialect.children),
+        "iterations": dialect.iterations and [dialect.iterations.path, list(dialect.iterations.shown)],
+        "guessed": _sorted(dialect.guessed),
         "facts": [fact.to_dict() for fact in dialect.facts],
         "known": dialect.known,
         "cached_grain": dialect.cached_grain,
@@ -63,12 +65,18 @@ def dialect_of(facts: Facts) -> Dialect:
         open=facts.get("open", False),
         rare={Axis(axis): tuple(values) for axis, values in facts.get("rare", [])},
         children=tuple(facts.get("children", [])),
+        iterations=_iterations_of(facts.get("iterations")),
+        guessed=frozenset(Axis(axis) for axis in facts.get("guessed", [])),
         facts=tuple(Fact.of(row) for row in facts.get("facts", [])),
         known=facts.get("known", True),
         cached_grain=facts.get("cached_grain"),
         reasoning_grain=facts.get("reasoning_grain"),
         repairs=frozenset(Repair(name) for name in facts.get("repairs", [])),
     )
+
+
+def _iterations_of(facts: list[Any] | None) -> Iterations | None:
+    return None if facts is None else Iterations(facts[0], tuple(facts[1]))
 
 
 def _absent_facts(absent: Absent) -> Facts:
@@ -89,6 +97,7 @@ def _stream_facts(stream: Stream) -> Facts:
         "revising": _sorted(stream.revising),
         "closing": [[event, str(ended)] for event, ended in _pairs(stream.closing)],
         "finish": [list(pair) for pair in stream.finish],
+        "ending": _sorted(stream.ending),
         "unclosed": str(stream.unclosed),
     }
 
@@ -100,6 +109,7 @@ def _stream_of(facts: Facts) -> Stream:
         revising=frozenset(facts["revising"]),
         closing={event: Ended(ended) for event, ended in facts["closing"]},
         finish=tuple((held, name) for held, name in facts["finish"]),
+        ending=frozenset(facts.get("ending", [])),
         unclosed=Ended(facts["unclosed"]),
     )
 

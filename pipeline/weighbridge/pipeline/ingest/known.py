@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from weighbridge.pipeline.ingest.dialect import CORE, ITEMISED, SUMMED, Dialect, Role
+from weighbridge.pipeline.ingest.dialect import CORE, ITEMISED, SUMMED, TOOL_ROWS, WITNESSES, Dialect, Role
 from weighbridge.pipeline.ingest.fact import Repair
+from weighbridge.pipeline.ingest.iterations import Call
 from weighbridge.pipeline.ingest.outcome import Flag
 
 Count = int | None
@@ -21,11 +22,13 @@ class Figures:
         values: the roles it has numbers for.
         stale_split: the writes were revised later than their lifetime split.
         noticed: bits of `Flag` that were seen on the way.
+        calls: model calls that are not in these figures.
     """
 
     values: Mapping[Role, int]
     stale_split: bool = False
     noticed: int = 0
+    calls: tuple[Call, ...] = ()
 
 
 class Writes(NamedTuple):
@@ -67,6 +70,22 @@ def fill(dialect: Dialect, provider: str | None, figures: Figures) -> Known:
     parts = (of[Role.CACHE_READ], *writes[:3])
     repaired = bool(figures.noticed & Flag.REPAIRED_NEGATIVE_INPUT)
     return Known(of, writes, sum(part or 0 for part in parts), None not in parts, repaired)
+
+
+def completed(values: Mapping[Role, int]) -> tuple[dict[Role, int], int]:
+    """The figures with what other fields say of a figure that is not there, and what is noticed about them.
+
+    The service's count stands for a figure that the model's own usage does not have; where it has it, they are
+    compared. A prompt beside the input that is only itemised is the sum of its rows.
+    """
+    filled, differs = dict(values), False
+    rows = [values[role] for role in TOOL_ROWS if role in values]
+    if rows:
+        filled.setdefault(Role.TOOL_PROMPT, sum(rows))
+    for service, role in WITNESSES.items():
+        if service in values:
+            differs |= filled.setdefault(role, values[service]) != values[service]
+    return filled, int(Flag.SERVICE_COUNT_DIFFERS) if differs else 0
 
 
 def mended(dialect: Dialect, figures: Figures) -> Figures:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from weighbridge.pipeline.ingest.columns import NO, NULL, ZERO, bit, either, holds, total
-from weighbridge.pipeline.ingest.dialect import CORE, ITEMISED, SUMMED, Absent, Dialect, Role
+from weighbridge.pipeline.ingest.dialect import CORE, ITEMISED, SUMMED, TOOL_ROWS, WITNESSES, Absent, Dialect, Role
 from weighbridge.pipeline.ingest.fact import Repair
 from weighbridge.pipeline.ingest.outcome import SPOILED, Flag
 
@@ -56,6 +56,24 @@ def fill(dialect: Dialect, provider: str | None, figures: pl.DataFrame) -> Known
         cached=total(parts), cached_known=pl.all_horizontal([part.is_not_null() for part in parts])
     )
     return Known(frame, of)
+
+
+def completed(figures: pl.DataFrame) -> pl.DataFrame:
+    """The figures with what other fields say of a figure that is not there, and what is noticed about them."""
+    rows = [pl.col(role) for role in TOOL_ROWS if role in figures.columns]
+    if rows:
+        own = pl.col(Role.TOOL_PROMPT) if Role.TOOL_PROMPT in figures.columns else NULL
+        listed = pl.when(either(row.is_not_null() for row in rows)).then(total(rows))
+        figures = figures.with_columns(pl.coalesce(own, listed).alias(Role.TOOL_PROMPT))
+    for service, role in WITNESSES.items():
+        if service not in figures.columns:
+            continue
+        own = pl.col(role) if role in figures.columns else NULL
+        figures = figures.with_columns(
+            pl.coalesce(own, service).alias(role),
+            noticed=pl.col("noticed") | bit(holds(own != pl.col(service)), Flag.SERVICE_COUNT_DIFFERS),
+        )
+    return figures
 
 
 def mended(dialect: Dialect, figures: pl.DataFrame) -> pl.DataFrame:

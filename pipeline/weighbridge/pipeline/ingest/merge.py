@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weighbridge.pipeline.ingest.dialect import PLACEHOLDERS, Dialect, Role
-from weighbridge.pipeline.ingest.known import Figures, has_counts
+from weighbridge.pipeline.ingest.iterations import Call, calls_in, left_out
+from weighbridge.pipeline.ingest.known import Figures, completed, has_counts
 from weighbridge.pipeline.ingest.outcome import Flag
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, Part
 from weighbridge.pipeline.ingest.plan import apply, plan_of
@@ -34,9 +35,10 @@ def merge(dialect: Dialect, parts: Sequence[Part]) -> tuple[Figures, tuple[Leaf,
     """The figures of a whole answer and the leaves they come from."""
     said = [_said(dialect, part) for part in parts]
     used = _revised(said) if dialect.merges else _last(said)
-    values = _values(used)
-    noticed = _noticed(said, used, values, merges=dialect.merges)
-    return Figures(values, _stale(used), noticed), _leaves(dialect, used)
+    values, differs = completed(_values(used))
+    calls, listed = _calls(dialect, used, values)
+    noticed = _noticed(said, used, values, merges=dialect.merges) | differs | listed
+    return Figures(values, _stale(used), noticed, calls), _leaves(dialect, used)
 
 
 def _said(dialect: Dialect, part: Part) -> Said:
@@ -81,10 +83,20 @@ def _noticed(said: Sequence[Said], used: Sequence[Said], values: dict[Role, int]
         opened = merges and used[0].part.part_kind is ReportPart.START and Role.OUTPUT not in values
         if opened or said[-1].part.ended is Ended.CUT:
             noticed |= Flag.OUTPUT_INCOMPLETE
-    told = values.get(Role.ITERATION_INPUT), values.get(Role.ITERATION_OUTPUT)
-    if told != (None, None) and told != (values.get(Role.INPUT), values.get(Role.OUTPUT)):
-        noticed |= Flag.ITERATIONS_LEFT_OUT
     return int(noticed)
+
+
+def _calls(dialect: Dialect, used: Sequence[Said], values: dict[Role, int]) -> tuple[tuple[Call, ...], int]:
+    """The model calls that the figures leave out, by the last part that lists any, and what is noticed about them."""
+    for one in reversed(used):
+        leaves = one.part.flattened
+        plans = calls_in(dialect, leaves.shape)
+        if plans:
+            calls = left_out(plans, leaves.integers(), leaves.texts(), values)
+            if calls is None:
+                return (), int(Flag.ITERATIONS_LEFT_OUT)
+            return calls, int(Flag.CHILD_CALLS) if any(plan.outside for plan in plans) else 0
+    return (), 0
 
 
 def _stale(used: Sequence[Said]) -> bool:

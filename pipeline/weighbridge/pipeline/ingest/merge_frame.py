@@ -11,8 +11,10 @@ from operator import or_
 
 import polars as pl
 
-from weighbridge.pipeline.ingest.columns import NO, NULL, bit, either, holds
+from weighbridge.pipeline.ingest.columns import NO, bit, either, holds
 from weighbridge.pipeline.ingest.dialect import CORE, PLACEHOLDERS, Dialect, Role
+from weighbridge.pipeline.ingest.iterations import calls_in
+from weighbridge.pipeline.ingest.known_frame import completed
 from weighbridge.pipeline.ingest.merge import LIFETIMES
 from weighbridge.pipeline.ingest.outcome import Flag
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT
@@ -29,10 +31,10 @@ def figures_of(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         at (the place among `parts`, whose order is kept), row, report_id, part_kind, ended, failed (an error event
-        came after), a column per role, noticed, counted.
+        came after), a column per role, noticed, counted; calls_at (`at` where iterations are listed), if any are.
     """
     cut = parts.with_row_index("at").partition_by("leaf_shape", as_dict=True, maintain_order=True)
-    pieces = [_piece(plan_of(dialect, str(shape)), rows) for (shape,), rows in cut.items()]
+    pieces = [_piece(dialect, str(shape), rows) for (shape,), rows in cut.items()]
     frame = pl.concat(pieces, how="diagonal").sort("at") if len(pieces) > 1 else pieces[0]
     roles = roles_in(frame)
     if dialect.merges:
@@ -60,9 +62,10 @@ def roles_in(frame: pl.DataFrame) -> list[Role]:
     return [role for role in Role if role in frame.columns]
 
 
-def _piece(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
+def _piece(dialect: Dialect, shape: str, rows: pl.DataFrame) -> pl.DataFrame:
+    plan: Plan = plan_of(dialect, shape)
     noticed = []
-    columns = {}
+    columns = {"calls_at": pl.col("at")} if calls_in(dialect, shape) else {}
     for role, fields in plan.sources:
         sums = [_field(positions) for positions in fields]
         columns[str(role)] = pl.coalesce(sums)
@@ -139,6 +142,7 @@ def revised(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
         ended=pl.col("last_ended").last(),
         several=pl.col("several").first(),
         stale_split=_stale(roles_in(used)),
+        **({"calls_at": pl.col("calls_at").last(ignore_nulls=True)} if "calls_at" in used.columns else {}),
     )
     counted = either([pl.col(role).is_not_null() for role in roles_in(merged) if role in CORE])
     return _finish(dialect, merged.with_columns(counted=counted))
@@ -157,23 +161,16 @@ def _stale(roles: Sequence[Role]) -> pl.Expr:
 
 def _finish(dialect: Dialect, reports: pl.DataFrame) -> pl.DataFrame:
     """What is noticed about a report as a whole."""
+    reports = completed(reports)
     roles = roles_in(reports)
     output = pl.col(Role.OUTPUT).is_null() if Role.OUTPUT in roles else pl.lit(value=True)
     opened = (pl.col("first_kind") == str(ReportPart.START)) & output & pl.lit(dialect.merges)
     cut = opened | (pl.col("ended") == str(Ended.CUT))
-    told = [role for role in (Role.ITERATION_INPUT, Role.ITERATION_OUTPUT) if role in roles]
-    beside = {Role.ITERATION_INPUT: Role.INPUT, Role.ITERATION_OUTPUT: Role.OUTPUT}
-    left_out = either([pl.col(role).is_not_null() for role in told]) & either(
-        [
-            (pl.col(role) if role in roles else NULL).ne_missing(pl.col(other) if other in roles else NULL)
-            for role, other in beside.items()
-        ]
-    )
     noticed = (
         pl.col("noticed")
         | bit(pl.col("several"), Flag.SEVERAL_ANSWERS)
         | bit(pl.col("counted") & pl.col("failed"), Flag.ERROR_AFTER_USAGE)
         | bit(pl.col("counted") & cut, Flag.OUTPUT_INCOMPLETE)
-        | bit(left_out, Flag.ITERATIONS_LEFT_OUT)
     )
-    return reports.select("row", "ended", *roles, "stale_split", noticed=noticed)
+    listed = [name for name in ("calls_at",) if name in reports.columns]
+    return reports.select("row", "ended", *roles, "stale_split", *listed, noticed=noticed)

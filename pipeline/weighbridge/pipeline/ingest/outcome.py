@@ -42,6 +42,9 @@ class Flag(IntFlag):
     CACHED_OFF_GRAIN = auto()
     REASONING_OFF_GRAIN = auto()
     CHILD_CALLS = auto()
+    SERVICE_COUNT_DIFFERS = auto()
+    TOTAL_DOUBLE_COUNTS_CACHE = auto()
+    COUNT_ONLY = auto()
 
 
 # With one of these no figure of the report can be relied on, so nothing else is worked out.
@@ -63,6 +66,8 @@ class Why(IntEnum):
     DECLARED_REFUTED = 6
     NO_COUNTS = 7
     REPAIRED_INPUT = 8
+    SERVICE_DIFFERS = 9
+    COUNT_ONLY = 10
 
 
 class Unsaid(IntFlag):
@@ -81,6 +86,8 @@ _WHY = {
     Why.DECLARED: "several readings fit, the provider's declared convention decides",
     Why.REPAIRED: "the lifetime split is larger than the creation count beside it, the split is taken",
     Why.REPAIRED_INPUT: "the negative input is what was not cached less the cache reads, which are added back",
+    Why.SERVICE_DIFFERS: "the service counted otherwise than the model's own usage, which is taken",
+    Why.COUNT_ONLY: "the answer counts a prompt that was not served: there is no usage",
     Why.NONE_FITS: "no reading fits",
     Why.DECLARED_REFUTED: "several readings fit with different counts, the declared convention is not among them",
     Why.NO_COUNTS: "the answer carries no token count",

@@ -192,9 +192,13 @@ def _ended(stream: Stream, events: Sequence[object]) -> Ended:
             return Ended.ERROR
         if _type(event) in stream.closing:
             ended = _closed(event, stream.closing[_type(event)])
-        elif any(_finished(event.get(name), told) for name, told in stream.finish):
+        elif _whole(stream, event):
             ended = Ended.COMPLETE
     return ended
+
+
+def _whole(stream: Stream, event: Mapping[str, object]) -> bool:
+    return any(_finished(event.get(name), told) for name, told in stream.finish) or any(map(event.get, stream.ending))
 
 
 def _closed(event: Mapping[str, object], ended: Ended) -> Ended:

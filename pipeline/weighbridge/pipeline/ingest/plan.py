@@ -39,7 +39,7 @@ def plan_of(dialect: Dialect, shape: str) -> Plan:
             children.append(position)
             continue
         relative = dialect.relative(path)
-        if relative is None:
+        if relative is None or (dialect.iterations and relative.startswith(f"{dialect.iterations.path}[")):
             continue
         entry = dialect.role_of(relative)
         if entry is None:

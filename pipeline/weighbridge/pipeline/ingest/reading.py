@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from typing import NamedTuple
 
-from weighbridge.pipeline.ingest.dialect import Role
+from weighbridge.pipeline.ingest.dialect import Dialect, Role
 from weighbridge.pipeline.ingest.dialects import dialect_for
+from weighbridge.pipeline.ingest.headers import flatten_headers
+from weighbridge.pipeline.ingest.iterations import Call
+from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.merge import merge
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
 from weighbridge.pipeline.ingest.speakers import Lookup
-from weighbridge.schemas.enumerations import Ended, Verdict
+from weighbridge.schemas.enumerations import Ended, ReportPart, Verdict
 from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
 from weighbridge.schemas.leaves import Leaf
@@ -60,7 +64,9 @@ class UsageReading:
         ended: whether the answer was whole.
         flags: what was noticed, snake_case, in alphabetical order.
         leaves: the raw leaves the reading was made from, parts of a stream merged.
-        estimated: local counts that stand beside null totals, never inside them.
+        estimated: local counts that stand beside null totals, never inside them; or what a prompt was counted to be
+            that nobody served.
+        children: readings of the model calls of this answer that its own figures leave out, each with its model.
     """
 
     provider: str
@@ -80,6 +86,7 @@ class UsageReading:
     flags: tuple[str, ...]
     leaves: tuple[Leaf, ...]
     estimated: dict[str, int] | None = None
+    children: tuple[UsageReading, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values, for `weighbridge read`. Holds numbers, paths and words of the product, never text."""
@@ -101,12 +108,14 @@ class UsageReading:
             "flags": list(self.flags),
             "leaves": {leaf.path: leaf.text if leaf.integer is None else leaf.integer for leaf in self.leaves},
             "estimated": None if self.estimated is None else dict(self.estimated),
+            "children": [child.to_dict() for child in self.children],
         }
 
 
 def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReading:
     """Read one record: provider, api, model, and one of usage (object), response (body) or events (list).
 
+    `headers` may hold those of the response: some services count there, and only there.
     Where the meaning depends on the day, `day` (YYYY-MM-DD, in UTC) says which; without it the newest is taken.
     An optional `context` holds `ended` and `local_counts` {prompt_tokens, delivered_output_tokens}. Never raises on
     data: what cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
@@ -133,6 +142,9 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
         ended=ended,
         provider=provider,
     )
+    headers = flatten_headers(record.get("headers"))
+    if headers.leaves or headers.refusals:
+        parts = [*parts, Part(ReportPart.HEADER, headers, parts[0].ended)]
     local = context.get("local_counts")
     day = _day(record.get("day"))
     return read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {}, day=day)
@@ -160,26 +172,65 @@ def read_parts(
     dialect = dialects(provider, api, model, day)
     by_path = {leaf.path: leaf for part in parts for leaf in part.flattened.leaves}
     leaves = tuple(by_path[path] for path in sorted(by_path))
-    reported: int | None = None
-    solution = Solution(0, None, None, None, NO_CLASSES, NO_CELLS)
     refused = next((part.flattened.refusals[0] for part in parts if part.flattened.refusals), None)
-    verdict, rule = Verdict.UNKNOWN, ""
-    flags: tuple[str, ...] = ()
+    about = _About(provider or "", api or "", model, dialect, parts[-1].ended)
     if refused is not None:
-        reason, flags = f"{refused.path} cannot be read: {refused.reason}", flag_names(Flag.UNREADABLE)
-    elif dialect is None:
-        reason = no_dialect(provider, api)
+        reason = f"{refused.path} cannot be read: {refused.reason}"
+        return _unread(about, reason, flag_names(Flag.UNREADABLE), leaves, local or {})
+    if dialect is None:
         flags = () if leaves else flag_names(Flag.USAGE_MISSING)
-    else:
-        figures, leaves = merge(dialect, parts)
-        solution = solve(dialect, provider, figures)
-        verdict, reason, rule, flags = words(dialect, solution.code)
-        reported = figures.values.get(Role.TOTAL)
+        return _unread(about, no_dialect(provider, api), flags, leaves, local or {})
+    figures, leaves = merge(dialect, parts)
+    counted = figures.values.get(Role.WOULD_BE_INPUT)
+    children = tuple(_child(about, dialect, call, leaves) for call in figures.calls)
+    whole = _solved(about, dialect, figures, leaves, local or ({} if counted is None else {"prompt_tokens": counted}))
+    return replace(whole, children=children)
+
+
+class _About(NamedTuple):
+    """What the reading of an answer and of its calls have in common."""
+
+    provider: str
+    api: str
+    model: str | None
+    dialect: Dialect | None
+    ended: Ended
+
+
+def _child(about: _About, dialect: Dialect, call: Call, leaves: Sequence[Leaf]) -> UsageReading:
+    named = about._replace(model=call.model or about.model)
+    own = tuple(leaf for leaf in leaves if leaf.path.startswith(call.prefix))
+    return _solved(named, dialect, Figures(call.values), own, {})
+
+
+def _unread(
+    about: _About, reason: str, flags: tuple[str, ...], leaves: tuple[Leaf, ...], local: Mapping[str, object]
+) -> UsageReading:
+    nothing = Solution(0, None, None, None, NO_CLASSES, NO_CELLS)
+    return _worded(about, nothing, (Verdict.UNKNOWN, reason, "", flags), leaves, None, local)
+
+
+def _solved(
+    about: _About, dialect: Dialect, figures: Figures, leaves: tuple[Leaf, ...], local: Mapping[str, object]
+) -> UsageReading:
+    solution = solve(dialect, about.provider or None, figures)
+    return _worded(about, solution, words(dialect, solution.code), leaves, figures.values.get(Role.TOTAL), local)
+
+
+def _worded(
+    about: _About,
+    solution: Solution,
+    said: tuple[Verdict, str, str, tuple[str, ...]],
+    leaves: tuple[Leaf, ...],
+    reported: int | None,
+    local: Mapping[str, object],
+) -> UsageReading:
+    verdict, reason, rule, flags = said
     return UsageReading(
-        provider=provider or "",
-        api=api or "",
-        model=model,
-        dialect=dialect.name if dialect else None,
+        provider=about.provider,
+        api=about.api,
+        model=about.model,
+        dialect=about.dialect.name if about.dialect else None,
         verdict=verdict,
         reason=reason,
         rule=rule,
@@ -189,10 +240,10 @@ def read_parts(
         output_total=solution.output_total,
         total=solution.total,
         reported_total=reported,
-        ended=parts[-1].ended,
+        ended=about.ended,
         flags=flags,
         leaves=leaves,
-        estimated=_estimate(solution, local or {}),
+        estimated=_estimate(solution, local),
     )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from weighbridge.pipeline.ingest import merge_frame
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
 from weighbridge.pipeline.ingest.dialects import dialect_for
+from weighbridge.pipeline.ingest.iterations_frame import apart
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.reading import no_dialect
 from weighbridge.pipeline.ingest.solver_frame import solve_frame
@@ -33,7 +34,7 @@ _CARRIED = (
     "segment_row",
     "revision",
 )
-_LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers")
+_LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers", "leaf_texts")
 REPORT_READ = (*_CARRIED, "part", *_LEAVES)
 _PARTS = ("row", "report_id", "provider", "api", "model", "day", *_LEAVES)
 # Rows solved at once: enough that the work per call does not show, few enough that its columns stay small.
@@ -45,6 +46,8 @@ _BATCH = 1_000_000
 def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.DataFrame:
     """Rows of `usage_report` to rows of `reading`: one per report, in the order of their first parts.
 
+    Model calls that a report leaves out of its figures follow it, as further children of the attempt.
+
     Agrees row by row with `read_usage`. Every revision is read; which one counts is the caller's business.
 
     Args:
@@ -55,11 +58,21 @@ def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.Da
         return empty("reading")
     frame = reports.with_row_index("row")
     singles, multiples = _by_parts(frame)
-    readings = pl.concat(
-        [*_read(singles, _alone, dialects), *_read(multiples, _merged, dialects)], how="diagonal"
-    ).sort("row")
+    readings = pl.concat([*_read(singles, _alone, dialects), *_read(multiples, _merged, dialects)], how="diagonal")
+    readings = readings.sort("row", *(name for name in ("nth",) if name in readings.columns), nulls_last=False)
     carried = _with_models(frame.select("row", *_CARRIED), multiples)[readings["row"]]
-    return shaped("reading", pl.concat([carried.drop("row"), readings.drop("row")], how="horizontal"))
+    whole = pl.concat([carried.drop("row"), readings.drop("row")], how="horizontal")
+    return shaped("reading", _numbered(whole) if "nth" in whole.columns else whole)
+
+
+def _numbered(readings: pl.DataFrame) -> pl.DataFrame:
+    """Calls of an answer as children, numbered after those that are reported as such; their own model where named."""
+    last = pl.col("child").max().over("attempt_lo", "attempt_hi", "source")
+    return readings.with_columns(
+        child=pl.col("child")
+        + pl.when(pl.col("nth").is_not_null()).then(last - pl.col("child") + pl.col("nth")).otherwise(0),
+        model=pl.coalesce("child_model", "model"),
+    ).drop("nth", "child_model")
 
 
 def refresh_readings(lake: Lake, days: Collection[date]) -> int:
@@ -146,8 +159,12 @@ def _read(
             continue
         for dialect, own in _by_dialect(rows, provider, api, dialects):
             for block in _blocks(own):
-                figures = merge(dialect, merge_frame.figures_of(dialect, block))
+                figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block)))
                 yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
+                if calls is not None:
+                    named = calls.select("nth", "child_model")
+                    solved = _worded(dialect, calls, solve_frame(dialect, provider, calls))
+                    yield pl.concat([solved, named], how="horizontal")
 
 
 def _by_dialect(

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from weighbridge.pipeline.ingest.cells import cross, plus
 from weighbridge.pipeline.ingest.dialect import SUMMED, Dialect, Reading, Role
+from weighbridge.pipeline.ingest.fact import Axis
 from weighbridge.pipeline.ingest.known import Count, Figures, Known, details_flag, fill, grain_flags, has_counts, mended
 from weighbridge.pipeline.ingest.outcome import SPOILED, Flag, Unsaid, Why, encode
 from weighbridge.schemas.enumerations import Verdict
@@ -64,6 +65,8 @@ def solve(dialect: Dialect, provider: str | None, figures: Figures) -> Solution:
     """
     figures = mended(dialect, figures)
     noticed = figures.noticed | (Flag.NEGATIVE_COUNT if any(figures.values.get(r, 0) < 0 for r in SUMMED) else 0)
+    if not has_counts(figures.values) and Role.WOULD_BE_INPUT in figures.values:
+        return _nothing(Verdict.UNKNOWN, Why.COUNT_ONLY, noticed | Flag.USAGE_MISSING | Flag.COUNT_ONLY)
     if not has_counts(figures.values):
         return _nothing(Verdict.UNKNOWN, Why.NO_COUNTS, noticed | Flag.USAGE_MISSING)
     noticed |= 0 if dialect.known else Flag.PROVIDER_NOT_KNOWN
@@ -90,7 +93,9 @@ def choose(dialect: Dialect, candidates: Sequence[Candidate], known: Known, noti
         verdict, why = Verdict.ASSUMED, Why.REPAIRED_INPUT
     elif noticed & Flag.TTL_SPLIT_EXCEEDS_CREATION:
         verdict, why = Verdict.ASSUMED, Why.REPAIRED
-    elif several:
+    elif noticed & Flag.SERVICE_COUNT_DIFFERS:
+        verdict, why = Verdict.ASSUMED, Why.SERVICE_DIFFERS
+    elif several or (Axis.INPUT_INCLUDES_CACHE in dialect.guessed and not known.cached_known):
         verdict, why = Verdict.ASSUMED, Why.DECLARED
     elif len(fitting) == len(candidates):
         verdict, why = Verdict.PROVED, Why.ALL_AGREE
@@ -98,7 +103,9 @@ def choose(dialect: Dialect, candidates: Sequence[Candidate], known: Known, noti
         verdict, why = Verdict.PROVED, Why.ONE_FITS if known.of[Role.TOTAL] is None else Why.ONE_FITS_TOTAL
     if chosen and dialect.known:  # of one who is not known nothing is declared that could be refuted
         noticed |= Flag.CONVENTION_REFUTED
-    if not dialect.direct and known.of[Role.CACHE_READ] is None and one.input_total:
+    if known.cached and dialect.readings[chosen].total_counts_cache_twice:
+        noticed |= Flag.TOTAL_DOUBLE_COUNTS_CACHE
+    if not dialect.direct and one.classes[1] is None and one.input_total:
         noticed |= Flag.CACHE_DETAIL_MISSING
     code = encode(verdict, why, chosen, noticed, unsaid(one))
     return Solution(code, one.input_total, one.output_total, one.total, one.classes, one.cells)

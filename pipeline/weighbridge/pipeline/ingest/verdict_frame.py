@@ -6,8 +6,9 @@ import polars as pl
 
 from weighbridge.pipeline.ingest import outcome
 from weighbridge.pipeline.ingest.cells_frame import CELLS
-from weighbridge.pipeline.ingest.columns import ZERO, bit, either, holds
+from weighbridge.pipeline.ingest.columns import NO, ZERO, bit, either, holds
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
+from weighbridge.pipeline.ingest.fact import Axis
 from weighbridge.pipeline.ingest.known_frame import Known
 from weighbridge.pipeline.ingest.outcome import Flag, Unsaid, Why
 from weighbridge.schemas.enumerations import Verdict
@@ -25,9 +26,12 @@ def conclude(dialect: Dialect, known: Known, best: pl.DataFrame, weighed: int) -
         "noticed",
         "counted",
         "spoiled",
+        "cached",
         declares=pl.lit(dialect.known),
         weighed_total=known.of[Role.TOTAL].is_not_null(),
-        cache_unsaid=known.of[Role.CACHE_READ].is_null() & pl.lit(not dialect.direct),
+        only_counted=pl.col(Role.WOULD_BE_INPUT).is_not_null() if Role.WOULD_BE_INPUT in known.frame.columns else NO,
+        guessed=~pl.col("cached_known") & pl.lit(Axis.INPUT_INCLUDES_CACHE in dialect.guessed),
+        cache_matters=pl.lit(not dialect.direct),
     )
     frame = pl.concat([context, best], how="horizontal")
     usable = pl.col("counted") & ~pl.col("spoiled")
@@ -36,6 +40,10 @@ def conclude(dialect: Dialect, known: Known, best: pl.DataFrame, weighed: int) -
         refuted=refuted,
         settled=usable & (pl.col("fitting") > 0) & ~refuted,
         mended=(pl.col("noticed") & int(Flag.REPAIRED_NEGATIVE_INPUT)) != 0,
+        witnessed=(pl.col("noticed") & int(Flag.SERVICE_COUNT_DIFFERS)) != 0,
+        twice=pl.col("chosen").is_in(
+            [at for at, reading in enumerate(dialect.readings) if reading.total_counts_cache_twice]
+        ),
         repaired=(pl.col("noticed") & int(Flag.TTL_SPLIT_EXCEEDS_CREATION)) != 0,
     )
     code = (
@@ -54,9 +62,11 @@ def _flags(usable: pl.Expr) -> pl.Expr:
         pl.col("noticed")
         | bit(~pl.col("counted"), Flag.USAGE_MISSING)
         | pl.when(usable & ~settled).then("declared").otherwise(ZERO)
+        | bit(~pl.col("counted") & pl.col("only_counted"), Flag.COUNT_ONLY)
         | bit(settled & pl.col("declares") & (pl.col("chosen") > 0), Flag.CONVENTION_REFUTED)
+        | bit(settled & pl.col("twice") & (pl.col("cached") != 0), Flag.TOTAL_DOUBLE_COUNTS_CACHE)
         | bit(
-            settled & pl.col("cache_unsaid") & holds(pl.col("input_total") != 0),
+            settled & pl.col("cache_matters") & pl.col("cache_read").is_null() & holds(pl.col("input_total") != 0),
             Flag.CACHE_DETAIL_MISSING,
         )
     )
@@ -71,7 +81,7 @@ def _verdict() -> pl.Expr:
         .then(number(Verdict.UNKNOWN))
         .when(~pl.col("settled"))
         .then(number(Verdict.CONTRADICTORY))
-        .when(pl.col("mended") | pl.col("repaired") | pl.col("several"))
+        .when(pl.any_horizontal("mended", "repaired", "witnessed", "several", "guessed"))
         .then(number(Verdict.ASSUMED))
         .otherwise(number(Verdict.PROVED))
     )
@@ -82,7 +92,9 @@ def _why(usable: pl.Expr, weighed: int) -> pl.Expr:
         return pl.lit(int(why), dtype=pl.Int64)
 
     return (
-        pl.when(~pl.col("counted"))
+        pl.when(~pl.col("counted") & pl.col("only_counted"))
+        .then(number(Why.COUNT_ONLY))
+        .when(~pl.col("counted"))
         .then(number(Why.NO_COUNTS))
         .when(~usable | (pl.col("fitting") == 0))
         .then(number(Why.NONE_FITS))
@@ -92,7 +104,9 @@ def _why(usable: pl.Expr, weighed: int) -> pl.Expr:
         .then(number(Why.REPAIRED_INPUT))
         .when("repaired")
         .then(number(Why.REPAIRED))
-        .when("several")
+        .when("witnessed")
+        .then(number(Why.SERVICE_DIFFERS))
+        .when(pl.col("several") | pl.col("guessed"))
         .then(number(Why.DECLARED))
         .when(pl.col("fitting") == weighed)
         .then(number(Why.ALL_AGREE))

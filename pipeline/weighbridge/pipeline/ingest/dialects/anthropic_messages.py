@@ -4,6 +4,9 @@
 
 A stream opens with the input counts and a placeholder for the output; `message_delta` brings the output and repeats,
 and so revises, any other field. A revised creation without its lifetime split makes the old split stale.
+
+    top level 4,727 in, 3,391 out; message 1,051 / 35, advisor 2,728 / 3,880 on another model, message 3,676 / 3,356
+    ->   4,727 and 3,391 are the two messages; the advisor is a child of its own
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from weighbridge.pipeline.ingest.dialect import (
     TOOL_BY_MODALITY,
     Absent,
     Dialect,
+    Iterations,
     Merge,
     Role,
     Stream,
@@ -22,15 +26,22 @@ from weighbridge.pipeline.ingest.dialect import (
 from weighbridge.pipeline.ingest.fact import Axis
 from weighbridge.schemas.enumerations import Ended
 
-_ITERATION = {
-    "input_tokens": Role.ITERATION_INPUT,
-    "output_tokens": Role.ITERATION_OUTPUT,
-    "cache_creation_input_tokens": Role.EVIDENCE,
-    "cache_read_input_tokens": Role.EVIDENCE,
-    "cache_creation.ephemeral_5m_input_tokens": Role.EVIDENCE,
-    "cache_creation.ephemeral_1h_input_tokens": Role.EVIDENCE,
-    "model": Role.EVIDENCE,
+USAGE = {
+    "input_tokens": Role.INPUT,
+    "output_tokens": Role.OUTPUT,
+    "cache_read_input_tokens": Role.CACHE_READ,
+    "cache_creation_input_tokens": Role.CACHE_WRITE,
+    "cache_creation.ephemeral_5m_input_tokens": Role.CACHE_WRITE_5M,
+    "cache_creation.ephemeral_1h_input_tokens": Role.CACHE_WRITE_1H,
+    "output_tokens_details.thinking_tokens": Role.REASONING,
+    "server_tool_use.web_search_requests": Role.EVIDENCE,
+    "server_tool_use.web_fetch_requests": Role.EVIDENCE,
+    "service_tier": Role.EVIDENCE,
+    "inference_geo": Role.EVIDENCE,
+    "speed": Role.EVIDENCE,
 }
+# The answer's own turns make up the top level; where another model took over, its turns alone do.
+ITERATIONS = Iterations("iterations", shown=("fallback_message", "message"))
 
 DIALECT = Dialect(
     name="anthropic_messages",
@@ -38,21 +49,7 @@ DIALECT = Dialect(
     providers=("anthropic",),
     source="https://docs.anthropic.com/en/api/messages",
     containers=("usage", "message.usage"),
-    roles={
-        "input_tokens": Role.INPUT,
-        "output_tokens": Role.OUTPUT,
-        "cache_read_input_tokens": Role.CACHE_READ,
-        "cache_creation_input_tokens": Role.CACHE_WRITE,
-        "cache_creation.ephemeral_5m_input_tokens": Role.CACHE_WRITE_5M,
-        "cache_creation.ephemeral_1h_input_tokens": Role.CACHE_WRITE_1H,
-        "output_tokens_details.thinking_tokens": Role.REASONING,
-        "server_tool_use.web_search_requests": Role.EVIDENCE,
-        "server_tool_use.web_fetch_requests": Role.EVIDENCE,
-        "service_tier": Role.EVIDENCE,
-        "inference_geo": Role.EVIDENCE,
-        "speed": Role.EVIDENCE,
-        **{f"iterations[*].{name}": role for name, role in _ITERATION.items()},
-    },
+    roles=USAGE,
     axes={
         Axis.INPUT_INCLUDES_CACHE: (False, True),
         Axis.OUTPUT_INCLUDES_REASONING: (True, False),
@@ -79,4 +76,6 @@ DIALECT = Dialect(
         closing={"message_delta": Ended.COMPLETE, "message_stop": Ended.COMPLETE},
         unclosed=Ended.CUT,
     ),
+    iterations=ITERATIONS,
+    open=True,
 )

@@ -32,7 +32,7 @@ _CACHED = frozenset({Role.CACHED_TEXT, Role.CACHED_DOCUMENT, *CACHED_BY_MODALITY
 DIALECT = Dialect(
     name="gemini_generate_content",
     apis=("gemini_generate_content", "generateContent", "generate_content"),
-    providers=("google",),
+    providers=("google", "vertex"),
     source="https://ai.google.dev/api/generate-content#UsageMetadata",
     containers=("usageMetadata", "response.usageMetadata"),
     roles={
@@ -76,4 +76,5 @@ DIALECT = Dialect(
     },
     stream=Stream(finish=(("candidates", "finishReason"),)),
     itemised=True,
+    open=True,
 )
