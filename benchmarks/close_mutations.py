@@ -3,7 +3,7 @@
     python benchmarks/close_mutations.py [--mutations 10000] [--seed 7] [--figures-every 200]
 
 A small month is closed and some of its rows are lawfully erased. Each mutation changes the pack in one place: bits,
-bytes, cut and longer files, files that are gone, added, swapped or links; rows that are left out, swapped or edited;
+bytes, cut and longer files, files that are gone, added, swapped, links or pipes; rows left out, swapped or edited;
 rows, figures, pins, receipts, erasures and manifests that were edited with every digest put right; a receipt in the
 lake. What is edited with all digests put right must be found by what was kept elsewhere (the root, the receipts), and
 named as that; everything else must be named by its file.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import sys
@@ -134,10 +135,11 @@ class Bench:
         folder = self.sealed.folder
         for path in sorted(folder.rglob("*"), reverse=True):
             name = path.relative_to(folder).as_posix()
-            if path.is_symlink() or (path.is_file() and name not in self.whole):
+            if path.is_dir() and not path.is_symlink():
+                if name in self.whole:
+                    path.rmdir()
+            elif path.is_symlink() or not path.is_file() or name not in self.whole:
                 path.unlink()
-            elif path.is_dir() and name in self.whole:
-                path.rmdir()
         for name, raw in self.whole.items():
             path = folder / name
             if not path.is_file() or path.read_bytes() != raw:
@@ -231,6 +233,15 @@ def linked(bench: Bench, draw: random.Random) -> Mutation:
     path.unlink()
     path.symlink_to(target)
     return Mutation("link", (name,))
+
+
+def pipe_instead(bench: Bench, draw: random.Random) -> Mutation:
+    """A pipe in place of a file: whoever reads it waits for ever."""
+    (name,) = bench.pick(draw)
+    path = bench.sealed.folder / name
+    path.unlink()
+    os.mkfifo(path)
+    return Mutation("pipe", (name,))
 
 
 def folder_instead(bench: Bench, draw: random.Random) -> Mutation:
@@ -364,7 +375,9 @@ def receipt_in_lake(bench: Bench, draw: random.Random) -> Mutation:
     return Mutation("receipt in the lake", (), receipts=pl.DataFrame(rows, schema=bench.sealed.receipts.schema))
 
 
-PLAIN: tuple[Make, ...] = (flipped, overwritten, cut, longer, gone, added, swapped, linked, folder_instead)
+PLAIN: tuple[Make, ...] = (
+    *(flipped, overwritten, cut, longer, gone, added, swapped, linked, pipe_instead, folder_instead),
+)
 ROWS: tuple[Make, ...] = (older, rows_swapped, row_edited)
 FORGED: tuple[Make, ...] = (
     *(row_forged, figure_forged, pin_forged, manifest_forged, receipt_forged, erasure_forged, receipt_in_lake),

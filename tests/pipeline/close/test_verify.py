@@ -247,3 +247,33 @@ def test_verifying_writes_nothing(closed: Office) -> None:
     of(closed)
     verify(closed.pack())
     assert contents(closed.root) == before
+
+
+@pytest.mark.parametrize("path", [MANIFEST, SEAL, FIGURES, "pins/lock.json", "rows/attempt/2026-03-02.parquet"])
+def test_a_pipe_in_place_of_a_file_is_named_and_waits_for_nobody(closed: Office, path: str) -> None:
+    (closed.pack() / path).unlink()
+    os.mkfifo(closed.pack() / path)
+    found = of(closed)
+    assert path in {difference.where for difference in found.differences}
+
+
+@pytest.mark.parametrize("path", [MANIFEST, "pins/lock.json", "rows/attempt/2026-03-02.parquet"])
+def test_a_file_that_may_not_be_read_is_named(closed: Office, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.open
+
+    def refused(self: Path, *given: Any, **more: Any) -> Any:
+        if self == closed.pack() / path:
+            raise PermissionError(13, "Permission denied", str(self))
+        return real(self, *given, **more)
+
+    monkeypatch.setattr(Path, "open", refused)
+    found = of(closed, figures=False)
+    assert path in {difference.where for difference in found.differences}
+
+
+@pytest.mark.parametrize("name", ["rows", "rows/attempt", "proof", "pins"])
+def test_a_link_in_place_of_a_folder_is_named(closed: Office, tmp_path: Path, name: str) -> None:
+    (closed.pack() / name).rename(tmp_path / "moved")
+    (closed.pack() / name).symlink_to(tmp_path / "moved")
+    found = of(closed, figures=False)
+    assert name in {difference.where for difference in found.differences}

@@ -97,19 +97,24 @@ def _files(pack: Pack, found: Integrity) -> Iterator[str]:
         yield path
     for path in sorted(path for path in expected & present.keys() if not present[path]):
         found.add(kind_of(path), path, "is no plain file")
+        found.readable &= not path.startswith("rows/") or (pack.folder / path).is_file()
         yield path
     for path, (size, digest) in sorted(pack.files.items()):
-        file = pack.folder / path
-        if not present.get(path):
-            continue
-        if file.stat().st_size != size:
-            found.add(kind_of(path), path, f"has {file.stat().st_size} bytes, it was closed with {size}")
-        elif sha256_of(file) != digest:
-            found.add(kind_of(path), path, "its bytes are not those it was closed with")
-        else:
-            continue
-        yield path
+        told = _apart(pack.folder / path, size, digest) if present.get(path) else None
+        if told is not None:
+            found.add(kind_of(path), path, told)
+            yield path
     _seal(pack, found)
+
+
+def _apart(file: Path, size: int, digest: str) -> str | None:
+    """What is wrong with a file that is there, null where nothing is."""
+    try:
+        if file.stat().st_size != size:
+            return f"has {file.stat().st_size} bytes, it was closed with {size}"
+        return None if sha256_of(file) == digest else "its bytes are not those it was closed with"
+    except OSError as error:
+        return f"cannot be read: {error.strerror or type(error).__name__}"
 
 
 def _walk(folder: Path, above: str = "") -> Iterator[tuple[str, bool]]:
@@ -171,12 +176,12 @@ def _part(pack: Pack, entry: PartEntry, found: Integrity) -> None:
     if len(hashes) != entry.rows or merkle.root(merkle.block_roots(b"".join(hashes))).hex() != entry.root:
         found.add(kind_of(name.leaves), name.leaves, "the leaves do not lead to the root of the part")
         return
+    if not (pack.folder / name.rows).is_file():
+        found.readable = False
+        return
     try:
         data = pq.read_table(pack.folder / name.rows, page_checksum_verification=True, memory_map=False)
         data = data.cast(pa.schema([pa.field(column.name, column.type) for column in table.columns]))
-    except FileNotFoundError:
-        found.readable = False
-        return
     except (pa.ArrowException, OSError, KeyError, ValueError):
         found.add(kind_of(name.rows), name.rows, "cannot be read: a page or its description is damaged")
         found.readable = False

@@ -39,15 +39,17 @@ class Pack:
     folder: Path
 
     def read(self, path: str) -> bytes:
-        """The bytes of one of its files.
+        """The bytes of one of its files; a pipe or device in its place is not read.
 
         Raises:
-            DamagedError: it is not there.
+            DamagedError: it is not there, or cannot be read.
         """
+        if not (self.folder / path).is_file():
+            raise DamagedError(f"{path} is missing")
         try:
             return (self.folder / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise DamagedError(f"{path} is missing") from None
+        except OSError as error:
+            raise DamagedError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -196,8 +198,9 @@ def _blank(table: str) -> pl.LazyFrame:
 
 def is_pack(folder: Path) -> bool:
     """Whether a folder looks like a close pack: it has a manifest that says so."""
+    path = folder / MANIFEST
     try:
-        content = json.loads((folder / MANIFEST).read_bytes())
+        content = json.loads(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError):
         return False
     return isinstance(content, dict) and content.get("format") == "weighbridge close"
