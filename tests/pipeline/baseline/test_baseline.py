@@ -205,7 +205,9 @@ def test_odd_counts_are_limits_like_others_and_no_alarm(tmp_path: Path, tokens: 
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_order_of_rows_changes_nothing(tmp_path_factory: pytest.TempPathFactory, random: Any) -> None:
+def test_the_order_of_rows_changes_nothing(
+    in_order: str, tmp_path_factory: pytest.TempPathFactory, random: Any
+) -> None:
     """Rows of attempts and readings shuffled, and cut into files at random: the same bytes."""
     memory = crowd()
     lake = Lake.create(tmp_path_factory.mktemp("lake"))
@@ -217,7 +219,50 @@ def test_the_order_of_rows_changes_nothing(tmp_path_factory: pytest.TempPathFact
         for part in (frame[:cut], frame[cut:]):
             lake.append(table, part)
     baseline(lake, days=[later(29)], policy=policy())
-    assert lake.digest("baseline") == in_order(tmp_path_factory)
+    assert lake.digest("baseline") == in_order
+
+
+@pytest.mark.parametrize("tokens", [-7, None], ids=["negative", "absent"])
+def test_a_count_that_cannot_be_is_no_row_and_stops_no_night(tmp_path: Path, tokens: int | None) -> None:
+    memory = Memory()
+    for number in range(300):
+        memory.call(number, day=later(number // 10))
+    memory.attempt(300, day=later(29))
+    memory.reading(300, day=later(29), input_uncached=tokens, input_total=tokens)
+    lake = stored(tmp_path / "lake", memory)
+    assert baseline(lake, days=[later(29)], policy=policy()).reported == 0
+    row = rows_of(lake, later(29)).filter(pl.col("token_class") == "input_uncached").row(0, named=True)
+    assert (row["day_rows"], row["observed"]) == (10, 1000)
+
+
+def test_a_cell_that_stops_has_no_day_and_keeps_its_limits(tmp_path: Path) -> None:
+    """Two tenants; one of them sends nothing on the last day, and nothing is said of a day that is not there."""
+    memory = Memory()
+    for number in range(600):
+        tenant, day = f"t_{number % 2:016x}", number // 20
+        if tenant.endswith("0") or day < 29:
+            memory.call(number, 50 + number % 7, day=later(day), tenant=tenant)
+    lake = stored(tmp_path / "lake", memory)
+    assert baseline(lake, days=[later(29)], policy=policy()).reported == 0
+    mine = (pl.col("tenant") == f"t_{1:016x}") & (pl.col("token_class") == "input_uncached")
+    row = rows_of(lake, later(29)).filter(mine).row(0, named=True)
+    assert (row["day_rows"], row["observed"], row["p_value"], row["median"]) == (0, 0, None, None)
+    assert row["upper"] == 56
+
+
+def test_a_clock_that_jumped_is_a_day_without_a_past(tmp_path: Path) -> None:
+    """One attempt of the year 2100: no limits, no alarm, and the days of today are as they were."""
+    memory = Memory()
+    for number in range(300):
+        memory.call(number, 50 + number % 7, day=later(number // 10))
+    before = stored(tmp_path / "before", memory)
+    memory.call(300, 10**9, day=date(2100, 1, 1))
+    after = stored(tmp_path / "after", memory)
+    for lake in (before, after):
+        baseline(lake, days=[later(29)], policy=policy())
+    assert rows_of(before, later(29)).equals(rows_of(after, later(29)))
+    assert baseline(after, days=[date(2100, 1, 1)], policy=policy()).reported == 0
+    assert rows_of(after, date(2100, 1, 1))["upper"].null_count() == 4
 
 
 @cache
@@ -231,9 +276,9 @@ def crowd() -> Memory:
     return memory
 
 
-@cache
+@pytest.fixture(scope="module")
 def in_order(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What is written of the last day where the rows come in order."""
+    """What is written of the last day where the rows of the crowd come in order."""
     lake = stored(tmp_path_factory.mktemp("in-order"), crowd())
     baseline(lake, days=[later(29)], policy=policy())
     return str(lake.digest("baseline"))

@@ -106,8 +106,8 @@ def test_repetitions_and_second_sources_are_not_added() -> None:
 
 @pytest.mark.parametrize(
     "columns",
-    [{"verdict": "CONTRADICTORY"}, {"verdict": "UNKNOWN"}, {"input_uncached": 2**40 + 1}],
-    ids=["contradictory", "unknown", "implausible"],
+    [{"verdict": "CONTRADICTORY"}, {"verdict": "UNKNOWN"}, {"input_uncached": 2**40 + 1}, {"input_uncached": -5}],
+    ids=["contradictory", "unknown", "implausible", "negative"],
 )
 def test_what_cannot_be_believed_is_not_measured(columns: dict[str, Any]) -> None:
     memory = Memory()

@@ -23,7 +23,7 @@ KEY = ["attempt_lo", "attempt_hi"]
 SERIES = ("tenant", "task", "model", "model_revision", "tokenizer", "strategy_id")
 TOTALS = ("input_total", "output_total")
 COUNTS = (*REPORTED_CLASSES, *TOTALS)
-# No attempt has more tokens; a larger figure is a finding of reconciliation and is measured nowhere.
+# No attempt has more tokens, or fewer than none; other figures are findings elsewhere and are measured nowhere.
 LARGEST = 2**40
 # Days are read together up to about so many attempts, which bounds memory.
 BATCH = 1_500_000
@@ -123,7 +123,7 @@ def _usage(records: Records, first: date, last: date) -> pl.DataFrame:
     """One row per attempt: what the first report of the first source adds up to over the attempt's children."""
     rows = records.scan("reading", first=first, last=last, columns=list(_READING))
     readable = pl.col("verdict").is_in([str(Verdict.PROVED), str(Verdict.ASSUMED)])
-    plausible = [pl.when(pl.col(name) <= LARGEST).then(name).alias(name) for name in COUNTS]
+    plausible = [pl.when(pl.col(name).is_between(0, LARGEST)).then(name).alias(name) for name in COUNTS]
     usable = rows.filter(readable & (pl.col("report") == 0)).with_columns(plausible)
     held = usable.select(_USAGE).collect(engine="streaming")
     if not _repeated(held["attempt_lo"]):
