@@ -239,6 +239,25 @@ def test_what_is_left_is_named_and_told_by_the_exit_code(weighbridge: Call, home
     assert f"found: the pseudonym of the tenant in {prefect / 'result.json'}" in ran.out
 
 
+def test_what_was_not_sealed_goes_once_it_arrives_in_the_lake_or_in_the_spool(weighbridge: Call, home: Path) -> None:
+    recorded(home, NAME, 2)
+    recorded(home, NAME, 1)
+    assert weighbridge("erase", "--tenant", NAME, "--billing-too", "--config", home).code == 1
+    waits = weighbridge("findings", "ls", "--code", "erasure_unfinished", "--json", "--config", home)
+    assert [(each["observed"], each["unit"]) for each in waits.json] == [(4, "files")], "two journals, two of token ids"
+    assert weighbridge("retention", "apply", "--json", "--config", home).json["repeated"] == []
+    sealed = set((home / "spool").glob("*.segment"))
+    assert spool(["seal", str(home / "spool")]) == 0
+    first, *_ = sorted(set((home / "spool").glob("*.segment")) - sealed)
+    weighbridge("ingest", first, "--config", home)
+    assert traces(home) != []
+    assert len(weighbridge("retention", "apply", "--json", "--config", home).json["repeated"]) == 1
+    assert weighbridge("findings", "ls", "--code", "erasure_unfinished", "--json", "--config", home).json == []
+    weighbridge("ingest", home / "spool", "--config", home)
+    assert traces(home) == []
+    assert pseudonym(key_of(home), "tenant", NAME) not in lake(home).scan("attempt").collect()["tenant"]
+
+
 def test_a_second_spool_of_this_host_is_emptied_too(weighbridge: Call, home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other-spool"
     shutil.copytree(home / "spool", other)
