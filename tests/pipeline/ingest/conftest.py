@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.frame import refresh_prices
 from weighbridge.schemas.segment import write_segment
 
 DAY = date(2026, 1, 15)
@@ -42,6 +45,35 @@ def jsonl(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+PRICES = """
+currency = "USD"
+source = "made up for the tests"
+provider = "{provider}"
+[[rows]]
+models = ["model-a", "gpt-4o", "claude-sonnet-4-5"]
+prices = {{ input = "2.5", cache_read = "0.25", cache_write_5m = "3", cache_write_1h = "5", output = "10" }}
+"""
+
+
+@pytest.fixture
+def amounts(tmp_path: Path) -> Callable[[Lake], list[Decimal | None]]:
+    """What the readings of a lake cost, in the order of their records, at the prices above."""
+
+    def price(lake: Lake) -> list[Decimal | None]:
+        files = []
+        for provider in ("openai", "anthropic"):
+            files.append(tmp_path / f"prices-{provider}.toml")
+            files[-1].write_text(PRICES.format(provider=provider), encoding="utf-8")
+        readings = lake.scan("reading", columns=["attempt_hi", "attempt_lo", "day", "segment_row"]).collect()
+        refresh_prices(lake, PriceBook.load(tuple(files)), readings["day"].unique().to_list())
+        priced = lake.scan("priced_amount", columns=["attempt_hi", "attempt_lo", "amount"]).collect()
+        return (
+            readings.join(priced, on=["attempt_hi", "attempt_lo"], how="left").sort("segment_row")["amount"].to_list()
+        )
+
+    return price
 
 
 def answer_of(number: int, **changes: object) -> dict[str, object]:
