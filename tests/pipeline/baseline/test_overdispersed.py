@@ -38,8 +38,7 @@ def top(size: float) -> Kind:
 
     def rows(rng: np.random.Generator, cell: Ints, day: Ints, shape: tuple[int, int]) -> Floats:
         row = rng.standard_normal(len(cell))
-        longer: Floats = np.exp(rng.normal(0, size, shape))[cell, day]
-        return np.where(row > 0, row * longer, row)
+        return np.where(row > 0, row * np.exp(rng.normal(0, size, shape))[cell, day], row)
 
     return rows
 
@@ -51,7 +50,8 @@ def runs(mean: float, common: float) -> Kind:
         edge = np.r_[True, (np.diff(cell) != 0) | (np.diff(day) != 0)]
         run = np.cumsum(edge | (rng.random(len(cell)) < 1 / mean)) - 1
         shared = rng.standard_normal(int(run[-1]) + 1)[run]
-        return np.sqrt(common) * shared + np.sqrt(1 - common) * rng.standard_normal(len(cell))
+        found: Floats = np.sqrt(common) * shared + np.sqrt(1 - common) * rng.standard_normal(len(cell))
+        return found
 
     return rows
 
