@@ -21,7 +21,7 @@ from weighbridge.pipeline.ingest.pseudonyms import tenant
 from weighbridge.pipeline.ingest.reading import UsageReading, read_parts
 from weighbridge.pipeline.ingest.record_fields import digits, name_of
 from weighbridge.pipeline.lake import polars_schema
-from weighbridge.schemas.enumerations import Ended, QuarantineReason, ReportPart
+from weighbridge.schemas.enumerations import Ended, ReportPart
 from weighbridge.schemas.identity import key_id, keyed_key, pseudonym
 from weighbridge.schemas.leaves import Flattened, Refusal
 from weighbridge.schemas.tables import UNASSIGNED
@@ -95,7 +95,7 @@ class PeriodRows:
                     "leaf_integers": leaves.integers(),
                     "leaf_texts": leaves.texts(),
                     "reason": str(reason),
-                    "path": path if path in PAGE_PATHS or reason is not QuarantineReason.SCHEMA else "",
+                    "path": path if path in PAGE_PATHS else "",
                 }
             )
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from weighbridge.pipeline.ingest.dialects._logs import SUMMED_TOTAL
 from weighbridge.pipeline.ingest.finish import finish_reason
 from weighbridge.pipeline.ingest.log_files import first, microseconds, part_of
 from weighbridge.pipeline.ingest.log_leaves import SPAN_PATHS, named_leaves
-from weighbridge.pipeline.ingest.log_totals import summed_apart
 from weighbridge.pipeline.ingest.parameters import parameters
 from weighbridge.pipeline.ingest.parts import Part
 from weighbridge.pipeline.ingest.record_fields import http_status, id_of, name_of
@@ -62,14 +62,15 @@ _PROVIDERS: Mapping[str, str] = {
     "x_ai": "xai",
     "moonshot_ai": "moonshot",
 }
-# Where totals stand, and the counts they may be the sum of.
-_TOTALS = (
-    (("gen_ai.usage.", "llm.usage."), "total_tokens", ("input_tokens", "output_tokens")),
-    (("gen_ai.usage.", "llm.usage."), "total_tokens", ("prompt_tokens", "completion_tokens")),
-    (("llm.token_count.",), "total", ("prompt", "completion")),
-    (("ai.usage.",), "totalTokens", ("inputTokens", "outputTokens")),
-    (("ai.usage.",), "totalTokens", ("promptTokens", "completionTokens")),
+_PAIRS = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
+    ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens"),
+    ("llm.usage.prompt_tokens", "llm.usage.completion_tokens"),
+    ("llm.token_count.prompt", "llm.token_count.completion"),
+    ("ai.usage.inputTokens", "ai.usage.outputTokens"),
+    ("ai.usage.promptTokens", "ai.usage.completionTokens"),
 )
+_TOTALS = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens")
 # Operations that call a model, and those that stand around such calls.
 _CALLS = frozenset({"chat", "text_completion", "generate_content", "embeddings", "completion", "llm", "embedding"})
 _AROUND = frozenset({"invoke_agent", "create_agent", "execute_tool", "invoke_workflow", "agent", "chain", "tool"})
@@ -158,10 +159,23 @@ class SpanUsage:
 
 
 def _unsummed(leaves: Flattened) -> Flattened:
-    """The leaves, a total that the emitter may have added up itself called so."""
-    for containers, total, addends in _TOTALS:
-        leaves = summed_apart(leaves, containers, total, addends)
-    return leaves
+    """The leaves, a total that is the sum of input and output called so, as in `log_totals`.
+
+    A library may write it under the root of another: OpenLLMetry's total of `gen_ai.usage` is in `llm.usage`.
+    """
+    counts = {leaf.path: leaf.integer for leaf in leaves.leaves if leaf.integer is not None}
+    addends = {name for pair in _PAIRS for name in pair}
+    if not any(count for name, count in counts.items() if name not in addends and name not in _TOTALS):
+        return leaves
+    sums = {counts[one] + counts[other] for one, other in _PAIRS if one in counts and other in counts}
+    out = [
+        leaf._replace(path=f"{leaf.path.rpartition('.')[0]}.{SUMMED_TOTAL}")
+        if leaf.path in _TOTALS and leaf.integer in sums
+        else leaf
+        for leaf in leaves.leaves
+    ]
+    out.sort(key=lambda leaf: leaf.path)
+    return Flattened(out, leaves.refusals, leaves.dropped_strings, leaves.integral_floats)
 
 
 def call_of(told: SpanUsage, tenant: object = None, task: object = None, notes: tuple[str, ...] = ()) -> Call:
