@@ -136,6 +136,10 @@ def test_a_receipt_that_was_changed_is_seen(weighbridge: Call, home: Path) -> No
 
 def test_a_hold_is_placed_listed_and_released(weighbridge: Call, home: Path) -> None:
     about = ("--tenant", NAME, "--bucket", "5", "--table", "token_run", "--table", "spool", "--since", "2026-01-01")
+    with lake(home).lock():  # as while something is deleted
+        ran = weighbridge("retention", "hold", *about, "--why", "file 4711", "--by", "counsel", "--config", home)
+        assert (ran.code, "is being written" in ran.err) == (2, True)
+    assert weighbridge("retention", "holds", "--json", "--config", home).json == []
     ran = weighbridge("retention", "hold", *about, "--why", "file 4711", "--by", "counsel", "--config", home)
     assert ran.code == 0
     (hold,) = weighbridge("retention", "holds", "--json", "--config", home).json

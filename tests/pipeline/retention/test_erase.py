@@ -374,6 +374,14 @@ def test_nobody_is_erased_from_an_empty_lake(world: World) -> None:
     assert nightly(world).receipts == ()
 
 
+def test_whoever_is_not_there_takes_nothing_of_others_along(world: World) -> None:
+    world.add(BETA, DAYS[:1])
+    before = world.lake.digests()
+    found = done(world, Subject(tenant=ACME), billing_too=True)
+    assert (found.rows, found.keys, found.receipts, found.complete) == ({}, (), (), True)
+    assert world.lake.digests() == before
+
+
 @pytest.mark.parametrize(
     ("subject", "said"),
     [
