@@ -42,14 +42,18 @@ def test_the_month_before_is_the_one_that_was_closed_whatever_the_lake_says_now(
 def test_a_closed_month_stands_with_the_figures_of_its_close(closed: Office) -> None:
     changed_later(closed)
     found = closes_for(home_of(closed), "2026-03")
-    assert [each.state for each in found.values()] == [State.CLOSED, State.OPEN, State.OPEN]
+    assert [each.state for each in found.values()] == [State.CLOSED, State.NONE, State.NONE]
     assert found[Place.THIS].figures["usage"][0].values["tokens"] == 826
 
 
 def test_a_year_later_the_same_month_stands_beside_it(closed: Office) -> None:
     found = closes_for(home_of(closed), "2027-03")
-    assert (found[Place.MONTH].state, found[Place.MONTH].period) == (State.OPEN, "2027-02")
+    assert (found[Place.MONTH].state, found[Place.MONTH].period) == (State.NONE, "2027-02")
     assert (found[Place.YEAR].state, found[Place.YEAR].period) == (State.CLOSED, "2026-03")
+
+
+def test_a_month_that_has_rows_and_no_close_is_open(closed: Office) -> None:
+    assert closes_for(home_of(closed), "2026-05")[Place.MONTH].state is State.OPEN
 
 
 @pytest.mark.parametrize("how", [State.GONE, State.DAMAGED])

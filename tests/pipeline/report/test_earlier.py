@@ -145,9 +145,9 @@ def test_a_month_that_is_not_closed_is_said_and_never_read_from_the_lake() -> No
     assert names == ["measure", "this_month"]
     assert row(earlier.usage(view), measure="All tokens, reported") == (3135, *([None] * 6))
     said = ["".join(str(part) for part in prose.parts) for prose in earlier.sentences(view)]
-    assert [text.partition(" is not closed")[0] for text in said] == [
-        "The month before",
-        "The same month a year before",
+    assert said == [
+        "The month before is not closed: nothing stands beside this one.",
+        "The same month a year before is closed, and its pack is not there: nothing stands beside this one.",
     ]
     states = earlier.compared(view)
     assert [(item[1], item[2]) for item in states.rows] == [("2026-02", "not_closed"), ("2025-03", "pack_gone")]
@@ -179,6 +179,7 @@ def test_the_page_shows_changes_with_their_sign_and_a_range_of_days_has_none(tmp
     page = write_report(rich(), month="2026-03", out=tmp_path, closes=CLOSED).html.read_text(encoding="utf-8")
     assert "+109.0\u202f%" in page
     assert "Beside the month before: tokens" in page
+    assert "<code>weighbridge diff</code>" in page
     ranged = write_report(rich(), out=tmp_path / "all", closes=CLOSED).html.read_text(encoding="utf-8")
     assert "month before" not in ranged
 

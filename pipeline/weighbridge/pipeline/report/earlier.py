@@ -22,6 +22,7 @@ class State(StrEnum):
 
     CLOSED = "closed"
     OPEN = "not_closed"
+    NONE = "nothing_recorded"
     GONE = "pack_gone"
     DAMAGED = "pack_damaged"
 

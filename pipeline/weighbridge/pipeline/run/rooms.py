@@ -164,7 +164,7 @@ def _close_of(home: Home, month: str) -> Earlier:
     lake, packs = home.lake(), home.settings.closes
     row = closes(lake).get(month)
     if row is None:
-        return Earlier(month, State.OPEN)
+        return Earlier(month, State.OPEN if month in all_months(lake) else State.NONE)
     try:
         found = closed_figures(lake, packs, month)
     except DamagedError:

@@ -19,8 +19,15 @@ WORDS = {Place.MONTH: "The month before", Place.YEAR: "The same month a year bef
 _CURES = {
     State.CLOSED: "",
     State.OPEN: "Close it: `weighbridge close {month}`.",
+    State.NONE: "Nothing to do: the lake has no rows of it.",
     State.GONE: "Its pack was kept no longer, or lies elsewhere: put it back among the closes.",
     State.DAMAGED: "Run `weighbridge verify {month}`, and restore the pack from a backup.",
+}
+_SAID = {
+    State.OPEN: "is not closed",
+    State.NONE: "has nothing recorded",
+    State.GONE: "is closed, and its pack is not there",
+    State.DAMAGED: "is closed, and its pack cannot be trusted",
 }
 _USAGE = {
     "days": "Days with attempts",
@@ -33,7 +40,7 @@ _USAGE = {
     "cache_read": "of input: read from cache",
     "reasoning": "of output: reasoning",
 }
-_TOKENS = _USAGE["tokens"]
+_TOKENS, _DAYS = _USAGE["tokens"], _USAGE["days"]
 _SOURCES = ("close", "attempt", "reading", "priced_amount")
 COMPARED = (
     Column("comparison", "Beside"),
@@ -124,15 +131,16 @@ def sentences(view: View) -> tuple[Prose, ...]:
 
 
 def _sentence(view: View, place: Place) -> Prose:
-    name = WORDS[place]
-    if place not in view.get(months):
-        return say(f"{name} is not closed, or its close cannot be read: nothing stands beside this one.")
+    name, state = WORDS[place], view.closes[place].state
+    if state is not State.CLOSED:
+        return say(f"{name} {_SAID[state]}: nothing stands beside this one.")
     share = f"{place}_change_share"
     spent = view.get(money)
     parts: list[Part] = [f"Beside {name[0].lower()}{name[1:]}: tokens ", view.get(usage).figure(share, measure=_TOKENS)]
     for currency in spent.cells("currency"):
         parts += [f", {currency} ", spent.figure(share, currency=currency)]
-    return say(*parts, ".")
+    days = [view.get(usage).figure(column, measure=_DAYS) for column in (Place.THIS, place)]
+    return say(*parts, "; ", days[0], " days with attempts against ", days[1], ".")
 
 
 def _sheet(name: str, title: str, columns: tuple[Column, ...], rows: Iterable[Row], note: str = "") -> Sheet:
