@@ -58,8 +58,12 @@ def shape(dialect: Dialect, provider: str) -> tuple[object, ...]:
     rule = dialect.absent_for(provider)
     absent = (rule.zero, frozenset(rule.zero_beside.items()))
     counted = frozenset(role for role in dialect.roles.values() if role in SUMMED)
-    grains = (dialect.cached_grain, dialect.reasoning_grain, dialect.repairs)
+    grains = (dialect.cached_grain, dialect.reasoning_grain, dialect.repairs, dialect.guessed)
     return (*dialect.axes.items(), absent, counted, *grains, dialect.itemised, dialect.direct, dialect.known)
+
+
+def roles_of(dialect: Dialect) -> list[Role]:
+    return sorted({role for role in dialect.roles.values() if role in SUMMED})
 
 
 def spoken() -> dict[str, tuple[Dialect, str]]:
@@ -70,7 +74,7 @@ def spoken() -> dict[str, tuple[Dialect, str]]:
         models = {fact.model.split("|")[0].replace("*", "") for fact in base.facts if fact.model}
         for provider, model in product(sorted(named | {"nobody"}), (None, *sorted(models))):
             dialect = dialect_for(provider, name, model)
-            if dialect is not None:
+            if dialect is not None and roles_of(dialect):
                 found[shape(dialect, provider)] = (f"{name} {provider} {model}", dialect, provider)
     invented = {name: (dialect, dialect.providers[0]) for name, dialect in INVENTED.items()}
     return {name: (dialect, provider) for name, dialect, provider in found.values()} | invented
@@ -81,7 +85,9 @@ SPEAKERS = spoken()
 COUNTS = st.one_of(
     st.integers(0, 6), st.integers(0, 6), st.integers(-2, 40), st.sampled_from([2**53, 2**53 - 1, -(2**53)])
 )
-NOTICED = st.sampled_from([0, 0, 0, int(Flag.INTEGRAL_FLOAT), int(Flag.FIELDS_DISAGREE), int(Flag.COUNT_TOO_LARGE)])
+NOTICED = st.sampled_from(
+    [0, 0, 0, *map(int, (Flag.INTEGRAL_FLOAT, Flag.FIELDS_DISAGREE, Flag.COUNT_TOO_LARGE, Flag.SERVICE_COUNT_DIFFERS))]
+)
 
 
 class Row(NamedTuple):
@@ -90,10 +96,6 @@ class Row(NamedTuple):
     values: dict[Role, int]
     stale: bool
     noticed: int
-
-
-def roles_of(dialect: Dialect) -> list[Role]:
-    return sorted({role for role in dialect.roles.values() if role in SUMMED})
 
 
 @st.composite
@@ -157,7 +159,7 @@ def test_columns_and_scalars_agree_on_a_wide_sweep(name: str) -> None:
         swept.append(Row(values, random.random() < 0.2, 0))
     expected = [named(solve(dialect, provider, Figures(row.values, row.stale, row.noticed))) for row in swept]
     assert in_columns(dialect, provider, swept).to_dicts() == expected
-    assert len({row["code"] for row in expected}) > 10
+    assert len({row["code"] for row in expected}) > (10 if len(roles_of(dialect)) > 3 else 1)
 
 
 @pytest.mark.parametrize("name", SPEAKERS)

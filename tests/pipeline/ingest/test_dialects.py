@@ -22,7 +22,7 @@ DIALECTS = list(all_dialects().values())
 NAMES = [dialect.name for dialect in DIALECTS]
 LABEL = re.compile(r"\[([^\]]*)\]")
 # Of answers; logs of other systems are taken apart by their importers.
-ANSWERS = [d for d in DIALECTS if d.containers[0] in CONTAINERS + ("meta",) and (d.direct or d.providers != ("any",))]
+ANSWERS = [d for d in DIALECTS if d.containers[0] in (*CONTAINERS, "meta") and (d.direct or d.providers != ("any",))]
 ANSWERED = [dialect.name for dialect in ANSWERS]
 
 

@@ -216,16 +216,6 @@ def test_a_repeated_creation_of_zero_does_not_lose_the_split_that_beat_it() -> N
     assert reading.flags == ("ttl_split_exceeds_creation",)
 
 
-def test_model_calls_that_the_top_level_leaves_out_are_noticed() -> None:
-    iterations = [
-        {"type": "compaction", "input_tokens": 55196, "output_tokens": 125},
-        {"type": "message", "input_tokens": 220, "output_tokens": 8},
-    ]
-    usage = {"input_tokens": 220, "output_tokens": 8, "iterations": iterations}
-    assert read_usage({**MESSAGES, "usage": usage}).flags == ("iterations_left_out",)
-    assert read_usage({**MESSAGES, "usage": {**usage, "iterations": iterations[1:]}}).flags == ()
-
-
 def test_several_answers_in_one_list_are_told_apart() -> None:
     events = [
         start(input_tokens=5, output_tokens=1),

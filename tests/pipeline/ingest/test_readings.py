@@ -65,9 +65,11 @@ def reports(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return shaped("usage_report", pl.DataFrame(rows, schema_overrides={**lists, **texts}, infer_schema_length=None))
 
 
-def expected(attempt: int, reading: UsageReading) -> dict[str, Any]:
+def expected(attempt: int, reading: UsageReading, child: int = 0) -> dict[str, Any]:
     return {
         "attempt_lo": attempt,
+        "child": child,
+        "model": reading.model,
         "dialect": reading.dialect,
         "verdict": str(reading.verdict),
         "reason": reading.reason,
@@ -95,10 +97,10 @@ def assert_same(
         for number, (answer, (model, day)) in enumerate(zip(answers, dealt, strict=True))
         for row in rows_of(number, *answer, model=model, day=day)
     ]
-    wanted = [
-        expected(n, read_parts(provider, api, model, parts, day=day, dialects=dialects))
-        for n, ((provider, api, parts), (model, day)) in enumerate(zip(answers, dealt, strict=True))
-    ]
+    wanted = []
+    for n, ((provider, api, parts), (model, day)) in enumerate(zip(answers, dealt, strict=True)):
+        whole = read_parts(provider, api, model, parts, day=day, dialects=dialects)
+        wanted += [expected(n, one, child) for child, one in enumerate((whole, *whole.children))]
     got = read_reports(reports(rows), dialects)
     assert got.select(list(wanted[0])).to_dicts() == wanted
 
@@ -119,6 +121,12 @@ def paths_of(dialect: Dialect | None) -> list[str]:
     if dialect is None:
         return ["usage.prompt_tokens", "usage.completion_tokens"]
     paths = [f"{c}.{path.replace('[*]', '[message]')}" for c in dialect.containers for path in dialect.roles]
+    if dialect.iterations:
+        fields = [path for path in dialect.roles if "[" not in path]
+        kinds = ("message", "fallback_message", "advisor_message", "compaction")
+        paths += [
+            f"{dialect.containers[0]}.{dialect.iterations.path}[{kind}].{path}" for kind in kinds for path in fields
+        ]
     repeated = [path.replace("]", "#2]") for path in paths if "[" in path]
     return [*paths, *repeated, f"{dialect.containers[0]}.h_0123abcd", "elsewhere.tokens"]
 

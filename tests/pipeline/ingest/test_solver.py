@@ -314,7 +314,7 @@ def test_a_missing_side_follows_from_the_total() -> None:
 
 
 def test_a_total_that_counts_the_cached_tokens_twice_can_be_proved() -> None:
-    """Input 100 with 30 read inside it, output 10, and a total of 140 = 100 + 10 + 30: no provider is read so yet."""
+    """Input 100 with 30 read inside it, output 10, and a total of 140 = 100 + 10 + 30."""
     dialect = replace(
         all_dialects()["openai_chat"],
         axes={Axis.INPUT_INCLUDES_CACHE: (True,), Axis.TOTAL_COUNTS_CACHE_TWICE: (False, True)},
@@ -325,4 +325,4 @@ def test_a_total_that_counts_the_cached_tokens_twice_can_be_proved() -> None:
     assert (verdict, solution.input_total, solution.total) == (Verdict.PROVED, 100, 110)
     assert solution.classes[:2] == (70, 30)
     assert rule == "input_includes_cache=yes; total_counts_cache_twice=yes"
-    assert flags == ("convention_refuted",)
+    assert flags == ("convention_refuted", "total_double_counts_cache")

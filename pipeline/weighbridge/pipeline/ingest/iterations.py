@@ -43,9 +43,8 @@ class CallPlan(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One iteration that the top level leaves out; `nth` counts them from 1."""
+    """One iteration that the top level leaves out."""
 
-    nth: int
     prefix: str
     model: str | None
     values: Mapping[Role, int]
@@ -94,13 +93,11 @@ def left_out(
     inside = [_values(plan, integers) for plan in plans if plan.shown]
     if any(sum(values.get(role, 0) for values in inside) != top.get(role, 0) for role in COMPARED):
         return None
-    calls = []
-    for nth, plan in enumerate((plan for plan in plans if plan.outside), 1):
-        values = _values(plan, integers)
-        if values:
-            model = None if texts is None or plan.model is None else texts[plan.model]
-            calls.append(Call(nth, plan.prefix, model, values))
-    return tuple(calls)
+    return tuple(
+        Call(plan.prefix, None if texts is None or plan.model is None else texts[plan.model], values)
+        for plan in plans
+        if plan.outside and (values := _values(plan, integers))
+    )
 
 
 def _values(plan: CallPlan, integers: list[int | None]) -> dict[Role, int]:

@@ -51,7 +51,13 @@ def apart(dialect: Dialect, parts: pl.DataFrame, reports: pl.DataFrame) -> Apart
         calls += [_call(plan, whole, nth) for nth, plan in enumerate(outside, 1)] if whole.height else []
     noted = bare.with_row_index("_report").join(pl.concat(told), on="_report", how="left", maintain_order="left")
     noted = noted.with_columns(noticed=pl.col("noticed") | pl.col("_calls").fill_null(0)).drop("_report", "_calls")
-    return Apart(noted, pl.concat(calls, how="diagonal") if calls else None)
+    return Apart(noted, _counted(calls) if calls else None)
+
+
+def _counted(calls: list[pl.DataFrame]) -> pl.DataFrame:
+    """All calls, those of a report numbered from 1."""
+    sorted_calls = pl.concat(calls, how="diagonal").sort("row", "nth")
+    return sorted_calls.with_columns(nth=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("row"))
 
 
 def _adds_up(plans: tuple[CallPlan, ...], columns: list[str]) -> pl.Expr:

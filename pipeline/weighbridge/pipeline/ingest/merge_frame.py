@@ -87,7 +87,8 @@ def _field(positions: Sequence[int]) -> pl.Expr:
     """The sum of the rows of a list, unknown where all of them are."""
     if len(positions) == 1:
         return _at(positions[0])
-    rows = [_at(at) for at in positions]
+    # Beyond the limit a count is refused anyway; bounded, the sum of a list stays within 64 bits.
+    rows = [_at(at).clip(-LIMIT, LIMIT) for at in positions]
     return pl.when(either([row.is_not_null() for row in rows])).then(pl.sum_horizontal(rows))
 
 
@@ -144,8 +145,7 @@ def revised(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
         stale_split=_stale(roles_in(used)),
         **({"calls_at": pl.col("calls_at").last(ignore_nulls=True)} if "calls_at" in used.columns else {}),
     )
-    counted = either([pl.col(role).is_not_null() for role in roles_in(merged) if role in CORE])
-    return _finish(dialect, merged.with_columns(counted=counted))
+    return _finish(dialect, merged)
 
 
 def _stale(roles: Sequence[Role]) -> pl.Expr:
@@ -163,14 +163,15 @@ def _finish(dialect: Dialect, reports: pl.DataFrame) -> pl.DataFrame:
     """What is noticed about a report as a whole."""
     reports = completed(reports)
     roles = roles_in(reports)
+    counted = either([pl.col(role).is_not_null() for role in roles if role in CORE])
     output = pl.col(Role.OUTPUT).is_null() if Role.OUTPUT in roles else pl.lit(value=True)
     opened = (pl.col("first_kind") == str(ReportPart.START)) & output & pl.lit(dialect.merges)
     cut = opened | (pl.col("ended") == str(Ended.CUT))
     noticed = (
         pl.col("noticed")
         | bit(pl.col("several"), Flag.SEVERAL_ANSWERS)
-        | bit(pl.col("counted") & pl.col("failed"), Flag.ERROR_AFTER_USAGE)
-        | bit(pl.col("counted") & cut, Flag.OUTPUT_INCOMPLETE)
+        | bit(counted & pl.col("failed"), Flag.ERROR_AFTER_USAGE)
+        | bit(counted & cut, Flag.OUTPUT_INCOMPLETE)
     )
     listed = [name for name in ("calls_at",) if name in reports.columns]
     return reports.select("row", "ended", *roles, "stale_split", *listed, noticed=noticed)

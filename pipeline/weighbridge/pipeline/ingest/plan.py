@@ -61,6 +61,8 @@ def apply(plan: Plan, integers: Sequence[int | None]) -> tuple[dict[Role, int], 
             counts = [count for at in positions if (count := integers[at]) is not None]
             if any(not -LIMIT <= count <= LIMIT for count in counts):
                 noticed |= Flag.COUNT_TOO_LARGE
+            if len(positions) > 1:  # as in columns, where the sum of a list must stay within 64 bits
+                counts = [max(-LIMIT, min(count, LIMIT)) for count in counts]
             if counts:
                 found.append(sum(counts))
         if found:
