@@ -5,7 +5,7 @@
 #   ./setup.sh test [OPTIONS]   install, then pass the tests (options go to pytest)
 #   ./setup.sh install [EXTRA]  only install, into .venv
 #
-# As root it installs missing system packages (python3-venv, and chromium for the tests of the report) with apt-get;
+# As root it installs missing system packages (python3-venv; for the tests chromium and postgresql) with apt-get;
 # otherwise it says which to ask for. PYTHON names another interpreter, VENV another environment.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -71,6 +71,8 @@ find_chromium() {
     return 1
 }
 
+find_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
+
 job="${1:-}"
 [ $# -eq 0 ] || shift
 case "$job" in
@@ -80,12 +82,13 @@ demo)
     exec "$VENV/bin/weighbridge" demo "$@"
     ;;
 test)
-    install pipeline,report,ids,models,serving,peers,dev
+    install pipeline,report,ids,postgres,models,serving,peers,dev
     find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
+    find_postgres || apt_install postgresql || say "setup: no postgresql; tests that read a real table are skipped"
     exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
 install)
-    install "${1:-pipeline,report,ids,models,serving,peers,dev}"
+    install "${1:-pipeline,report,ids,postgres,models,serving,peers,dev}"
     ;;
 *)
     sed -n '2,9s/^# \{0,1\}//p' "$0" >&2

@@ -317,6 +317,16 @@ class Settings:
     content_key_variable: str = field(
         metadata=_knob(VARIABLE, "", "environment variable with the root key of token ids, instead of a folder")
     )
+    litellm_database_variable: str = field(
+        metadata=_knob(
+            VARIABLE,
+            "LITELLM_DATABASE_URL",
+            "environment variable that says how to reach LiteLLM's database, for `ingest`",
+        )
+    )
+    litellm_database_file: Path | None = field(
+        metadata=_knob(MAYBE_PATH, "", "file that says it instead; keep it at mode 0600")
+    )
     closes: Path = field(metadata=_knob(PATH, "closes", "folder that closed months are kept in"))
     close: Mapping[str, Any] = field(metadata=_knob(_table(CLOSE), {}, "when a month may be closed"))
     retention: Mapping[str, Any] = field(

@@ -158,8 +158,8 @@ def test_json_documents_jsonl_csv_and_blob_exports_give_the_same_calls(
     digests = []
     for path in (lines, document, table, blob):
         lake = Lake.create(tmp_path / f"lake-{path.name}")
-        (file,) = take([path], lake).files
-        assert (file.importer, file.rows_out) == ("langfuse", 2), path.name
+        (told,) = take([path], lake).files
+        assert (told.importer, told.rows_out) == ("langfuse", 2), path.name
         report = lake.scan("usage_report").drop("segment", "segment_row").collect()
         attempt = lake.scan("attempt").drop("segment", "segment_row").collect()
         digests.append((report.sort("attempt_hi"), attempt.sort("attempt_hi")))

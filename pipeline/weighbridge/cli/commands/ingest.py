@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +11,17 @@ import typer
 
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day
+from weighbridge.cli.options import AsJson, Config, LogLevel, Since, Until, check_range, parse_day
 from weighbridge.cli.output import counted, write_json, write_line
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import account_of, write_account
 
 Paths = Annotated[
-    list[Path], typer.Argument(metavar="PATH...", help="Files, sealed segments, or folders of them.", exists=True)
+    list[Path] | None,
+    typer.Argument(metavar="[PATH]...", help="Files, sealed segments, or folders of them.", exists=True),
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="SYSTEM", help="Instead of files: a database, litellm is known.")
 ]
 Day = Annotated[
     date | None,
@@ -41,12 +45,16 @@ Acks = Annotated[
 ]
 Task = Annotated[str | None, typer.Option("--task", help="Task type of records that name none.")]
 
+LITELLM = "litellm"
 _log = logging.getLogger("weighbridge.cli")
 
 
 def ingest(
     ctx: typer.Context,
-    paths: Paths,
+    paths: Paths = None,
+    database: From = None,
+    since: Since = None,
+    until: Until = None,
     day: Day = None,
     importer: Importer = None,
     mapping: Mapping = None,
@@ -59,12 +67,16 @@ def ingest(
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Take in files: read their usage, price it, account for every row.
+    """Take in files, or rows of a database: read their usage, price it, account for every row.
 
-    The same file twice changes nothing. No text of a prompt or an answer is kept. Exit 1 where rows went to
-    quarantine.
+    The same file twice changes nothing, nor do the same rows. No text of a prompt or an answer is kept.
+    `--from litellm` goes on where the last one ended; the settings say where the database is. Exit 1 where rows went
+    to quarantine.
     """
     from weighbridge.pipeline.run.night import Intake, priced_in, set_prices, take_in
+    from weighbridge.pipeline.run.pull import pull_in
+
+    _check_input(paths, database, since, until, importer, mapping)
 
     home = home_of(ctx, config, log_level, {"acks": acks})
     intake = Intake(
@@ -76,7 +88,10 @@ def ingest(
         tenant=tenant,
         task=task,
     )
-    result = take_in(home, paths, intake)
+    if paths:
+        result = take_in(home, paths, intake)
+    else:
+        result = pull_in(home, intake, since=_start_of(since), until=_end_of(until)).result
     _log.info("%d files on %d days; pricing", len(result.files), len(result.days))
     set_prices(home, result.days)
     priced = priced_in(home, result.days)
@@ -93,6 +108,35 @@ def ingest(
             write_line("Rows in quarantine could not be read; after `reconcile` their findings say why and where.")
         write_line("Next: weighbridge reconcile")
     return FINDINGS if unread else CLEAN
+
+
+def _check_input(
+    paths: list[Path] | None,
+    database: str | None,
+    since: date | None,
+    until: date | None,
+    importer: str | None,
+    mapping: Path | None,
+) -> None:
+    """Refuse what does not go together."""
+    if bool(paths) == (database is not None):
+        raise typer.BadParameter("name files to take in, or a system with --from; one of the two")
+    if database not in {None, LITELLM}:
+        raise typer.BadParameter(f"--from {database} is not known; {LITELLM} is")
+    if paths and (since or until):
+        raise typer.BadParameter("--since and --until go with --from: of a file every record is taken")
+    if database and (importer or mapping):
+        raise typer.BadParameter("--importer and --mapping go with files; what a database holds is known")
+    check_range(since, until)
+
+
+def _start_of(day: date | None) -> datetime | None:
+    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _end_of(day: date | None) -> datetime | None:
+    start = _start_of(day)
+    return None if start is None else start + timedelta(days=1)
 
 
 COMMAND = Command("ingest", ingest, WEIGH)
