@@ -81,6 +81,12 @@ def test_everything_that_is_held_is_counted_and_listed(weighbridge: Run, held: P
     assert "two words" not in people.out
 
 
+def test_a_validation_tells_what_could_not_be_read(weighbridge: Run, held: Path) -> None:
+    assert "2 records of these days could not be read" in weighbridge("validate", "--config", held).out
+    told = weighbridge("validate", "--json", "--config", held).json
+    assert (told["unread"], told["quarantined"], told["released"]) == (2, 2, 0)
+
+
 def test_filters(weighbridge: Run, held: Path) -> None:
     def lines(*options: object) -> list[int]:
         return [each["line"] for each in entries(weighbridge, held, *options)]
@@ -93,6 +99,23 @@ def test_filters(weighbridge: Run, held: Path) -> None:
     assert lines("--file", digest[:8]) == [1, 2]
     assert len(lines("--limit", 1)) == 1
     assert weighbridge("quarantine", "ls", "--month", "2026-02", "--config", held).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--table", "atempt"], "there is no table 'atempt'; known are request_scope, attempt"),
+        (["--rule", "minimum.queue"], "no rule is called 'minimum.queue'; did you mean minimum.queue_us"),
+        (["--table", "child", "--rule", "minimum.queue_us"], "no rule of child is called 'minimum.queue_us'"),
+        (["--reason", "typo"], "'typo' is not one of"),
+        (["--since", "2026-01-16", "--until", "2026-01-14"], "--until 2026-01-14 is before --since 2026-01-16"),
+    ],
+)
+def test_what_does_not_exist_is_no_empty_list(weighbridge: Run, held: Path, options: list[str], said: str) -> None:
+    """An empty list with exit code 0 would say that all is well."""
+    ran = weighbridge("quarantine", "ls", *options, "--config", held)
+    assert ran.code == 2
+    assert said in " ".join(ran.err.replace("│", " ").split())
 
 
 def test_show_tells_why_and_where_and_never_what_it_says(weighbridge: Run, held: Path) -> None:
@@ -169,10 +192,39 @@ def test_released_rows_open_the_gate(weighbridge: Run, held: Path) -> None:
     assert told["changed_by"][1] == "ann"
 
 
+def test_a_row_that_was_released_is_shown_and_not_released_twice(weighbridge: Run, held: Path) -> None:
+    entry = next(each for each in entries(weighbridge, held) if each["rule"] == "pattern.task")["id"]
+
+    def release() -> Any:
+        return weighbridge("quarantine", "release", entry, "--reason", "known", "--by", "ann", "--config", held)
+
+    assert release().code == 0
+    again = release()
+    assert (again.code, "is not in quarantine any more: ann had it released on" in again.err) == (2, True)
+    shown = weighbridge("quarantine", "show", entry[:8], "--json", "--config", held)
+    assert (shown.code, shown.json["rule"], shown.json["line"]) == (0, "pattern.task", 0)
+    assert [(each["state"], each["reason"]) for each in shown.json["history"]] == [("released", "known")]
+    people = weighbridge("quarantine", "show", entry[:8], "--config", held)
+    assert "It is not in quarantine any more." in people.out
+    assert Lake.open(held / "lake").rows("quarantine_status") == 1
+
+
+def test_a_file_that_is_gone_is_named(weighbridge: Run, held: Path, tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").unlink()
+    before = Lake.open(held / "lake").digests()
+    ran = weighbridge("quarantine", "retry", tmp_path / "calls.csv", "--config", held)
+    assert ran.code == 2
+    assert "does not exist" in ran.err
+    (tmp_path / "empty").mkdir()
+    assert weighbridge("quarantine", "retry", tmp_path / "empty", "--config", held).code == 2
+    assert Lake.open(held / "lake").digests() == before
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--reason", "known"], "say which rows"),
+        (["0" * 12, "--reason", "known", "--table", "attempt"], "and not both"),
         (["--reason", "known", "--table", "attempt"], "say which rows"),
         (
             ["--reason", "known", "--table", "attempt", "--rule", "word.status"],

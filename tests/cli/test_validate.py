@@ -137,6 +137,29 @@ def test_a_table_that_does_not_exist_is_wrong_usage(weighbridge: Run, home: Path
     assert "there is no table 'atempt'; known are" in ran.err
 
 
+def test_a_range_that_ends_before_it_begins_is_wrong_usage(weighbridge: Run, home: Path) -> None:
+    """No day lies in it, and a gate that is open for no day would say that all is well."""
+    ran = weighbridge("validate", "--since", "2026-01-16", "--until", "2026-01-14", "--config", home)
+    assert ran.code == 2
+    assert "--until 2026-01-14 is before --since 2026-01-16" in " ".join(ran.err.replace("│", " ").split())
+
+
+def test_a_damaged_lake_is_an_error_with_the_next_step(weighbridge: Run, home: Path) -> None:
+    for path in (home / "lake").rglob("attempt/**/*.parquet"):
+        path.write_bytes(path.read_bytes()[:100])
+    ran = weighbridge("validate", "--config", home)
+    assert (ran.code, ran.out) == (2, "")
+    assert "Run `weighbridge doctor`" in ran.err
+    assert "crashed" not in ran.err
+
+
+def test_a_page_that_cannot_be_written_is_named(weighbridge: Run, home: Path) -> None:
+    ran = weighbridge("validate", "--page", home / "reports", "--config", home)
+    assert ran.code == 2
+    assert "directory" in ran.err.lower()
+    assert list(home.glob(".*.draft")) == []
+
+
 def test_an_empty_lake_has_an_open_gate(weighbridge: Run, tmp_path: Path) -> None:
     weighbridge("init", tmp_path / "new")
     for options in ([], ["--month", "2026-01"]):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.pipeline.report.browser import found, tab
 from tests.pipeline.validate.conftest import DAY, TODAY, Rows, account, clean
 
+from weighbridge.pipeline.reconcile.status import acknowledge
+from weighbridge.pipeline.validate.quarantine import entries, release
 from weighbridge.pipeline.validate.validate import validate
 
 A_DAY = timedelta(days=1)
@@ -69,6 +72,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         clean("attempt", 2001, drafted=3, accepted=1, rejected=1, tenant="unassigned"),
     )
     rows.put("segment", account(rows=20 * 50 + 4 + 2))
+    unread = {"rule": None, "table_name": None, "importer": "mapped"}
+    rows.put(
+        "quarantine",
+        *(
+            clean("quarantine", n, reason=r, path=f"usage.{r}") | unread
+            for n, r in ((7, "type"), (7, "range"), (9, "type"))
+        ),
+    )
     return page_of(rows, folder / "out" / "quality.html")
 
 
@@ -125,22 +136,35 @@ def test_the_gate_is_the_first_thing_it_says(page: str) -> None:
 
 
 def test_counts_per_day_of_each_rule(page: str) -> None:
-    """The last 14 days have a column each; those before are added up in one."""
+    """The last 10 days have a column each; those before are added up in one."""
     rows = section(page, "attempt")
-    days = [f"{DAY - back * A_DAY:%m-%d}" for back in range(13, -1, -1)]
+    days = [f"{DAY - back * A_DAY:%m-%d}" for back in range(9, -1, -1)]
     assert rows["Rule"] == ["Rule", "Gravity", "before", *days, "Total"]
-    assert rows["drafted = accepted + rejected"] == ["drafted = accepted + rejected", "warning", *["0"] * 14, "1", "1"]
-    assert rows["queue_us is at least 0"] == ["queue_us is at least 0", "critical", *["0"] * 14, "1", "1"]
+    assert rows["drafted = accepted + rejected"] == ["drafted = accepted + rejected", "warning", *["0"] * 10, "1", "1"]
+    assert rows["queue_us is at least 0"] == ["queue_us is at least 0", "critical", *["0"] * 10, "1", "1"]
     assert rows["tenant is assigned"][-2:] == ["1", "1"]
     assert rows["61 columns with a least value"][-2:] == ["1", "1"]
-    assert rows["Rows looked at"][2:] == ["350", *["50"] * 13, "6", "1,006"]
+    assert rows["Rows looked at"][2:] == ["550", *["50"] * 9, "6", "1,006"]
 
 
 def test_what_arrived_stands_beside_its_limits(page: str) -> None:
     rows = section(page, "attempt")
-    assert rows["name"] == ["name", *["50"] * 13, "6", "15 to 85", str(DAY), "1", "2"]
+    assert rows["name"] == ["name", *["50"] * 9, "6", "15 to 85", str(DAY), "1", "2"]
     broken = [row for row in Outline(page).rows if "volume_low" in "".join(row)]
     assert broken[0][4:6] == ["6 rows", "15"]
+
+
+def test_what_is_in_quarantine_is_told_by_reason(page: str) -> None:
+    """Why, reason, table and rule, importer, records, files, days."""
+    (text,) = re.findall(r'<section id="held".*?</section>', page, re.DOTALL)
+    _, *rows = (row for row in Outline(text).rows if row)
+    assert rows == [
+        ["could not be read", "type", "", "mapped", "2", "1", "1"],
+        ["could not be read", "range", "", "mapped", "1", "1", "1"],
+        ["breaks a rule", "contract", "attemptidentity.drafted", "segment", "1", "1", "1"],
+        ["breaks a rule", "contract", "attemptminimum.queue_us", "segment", "1", "1", "1"],
+    ]
+    assert "3 records of these days could not be read, and count nowhere" in page
 
 
 def test_what_was_not_checked_is_there_with_the_reason(page: str) -> None:
@@ -162,12 +186,55 @@ def test_the_same_lake_gives_the_same_bytes(rows: Rows, tmp_path: Path) -> None:
 
 
 def test_an_open_gate_says_so(rows: Rows, tmp_path: Path) -> None:
-    assert "There was nothing to check." in page_of(rows, tmp_path / "empty.html")
+    empty = page_of(rows, tmp_path / "empty.html")
+    assert "There was nothing to check." in empty
+    assert "No rule was judged" in empty
     rows.attempts(clean("attempt", 1))
     assert "The gate is open: every rule holds that could be checked." in page_of(rows, tmp_path / "clean.html")
     rows.put("attempt", clean("attempt", 2, drafted=1, accepted=2, rejected=0))
     rows.lake.replace("segment", rows.lake.scan("segment").collect().with_columns(rows_in=2, rows_out=2), days=None)
     assert "The gate is open; 1 finding to look at." in page_of(rows, tmp_path / "warned.html")
+
+
+def test_a_decision_opens_the_gate_and_is_told(rows: Rows, tmp_path: Path) -> None:
+    """Released rows are counted, and what is acknowledged is no finding to look at."""
+    rows.attempts(clean("attempt", 1, queue_us=-1), clean("attempt", 2, drafted=1, accepted=2, rejected=0))
+    shut = page_of(rows, tmp_path / "shut.html")
+    assert "It opens when these rows are mended" in shut
+    now = datetime(2026, 1, 6, 9, tzinfo=UTC)
+    chosen = entries(rows.lake, where=pl.col("rule") == "minimum.queue_us")
+    release(rows.lake, chosen, by="ann", reason="a clock went back", now=now)
+    told = page_of(rows, tmp_path / "released.html")
+    assert "The gate is open; 1 finding to look at." in told
+    assert "0 could not be read; 1 row more may stand" in told
+    (finding,) = rows.lake.scan("finding").collect()["finding_id"]
+    acknowledge(rows.lake, finding, by="ann", now=now)
+    rested = page_of(rows, tmp_path / "rested.html")
+    assert "The gate is open: what does not hold rests by a decision." in rested
+    assert "It opens when these rows are mended" not in rested
+
+
+def test_a_day_on_which_nothing_arrived_shows_who_is_missed(rows: Rows, tmp_path: Path) -> None:
+    for back in range(15):
+        made = (clean("attempt", back * 50 + n, DAY - back * A_DAY, arrived_at=None) for n in range(50))
+        rows.put("attempt", *made)
+    rows.put("segment", account(rows=15 * 50))
+    path = tmp_path / "empty-day.html"
+    validate(rows.lake, today=TODAY + 2 * A_DAY, days=[TODAY], page=path)
+    told = section(path.read_text(encoding="utf-8"), "attempt")
+    assert told["name"] == ["name", "0", "15 to 85", str(DAY), "3", "2"]
+    assert told["Rows looked at"][-1] == "0"
+
+
+def test_a_limit_that_is_not_known_is_no_zero(rows: Rows, tmp_path: Path) -> None:
+    """Of a day that is not over only the upper limit is known."""
+    for back in range(15):
+        made = (clean("attempt", back * 50 + n, DAY - back * A_DAY, arrived_at=None) for n in range(50))
+        rows.put("attempt", *made)
+    rows.put("segment", account(rows=15 * 50))
+    path = tmp_path / "today.html"
+    validate(rows.lake, today=DAY, page=path)
+    assert section(path.read_text(encoding="utf-8"), "attempt")["name"][-4] == "up to 85"
 
 
 @pytest.mark.browser

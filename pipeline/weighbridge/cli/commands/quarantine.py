@@ -294,7 +294,8 @@ def _check_names(lake: Lake, table: str | None, rule: str | None) -> None:
     if rule is None:
         return
     known = {each.name for name in ([table] if table else TABLES) for each in contract(name, ())}
-    known |= set(lake.scan("quarantine", columns=["rule"]).collect()["rule"].drop_nulls())
+    held = lake.scan("quarantine", columns=["table_name", "rule"]).unique().collect()
+    known |= {name for of, name in held.iter_rows() if name is not None and table in {None, of}}
     if rule not in known:
         near = difflib.get_close_matches(rule, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""

@@ -147,15 +147,15 @@ def _unjudged(found: Measured, today: date) -> Iterator[tuple[str, str]]:
 def _without_verdict(found: Measured, today: date) -> Iterator[tuple[str, str]]:
     few = [volume for volume in found.volumes if volume.high is None]
     if few:
-        yield "volume", f"{len(few):,} days of sources have too few days with rows before them to be held against"
+        yield "volume", f"days of a source with too few days with rows before them to be held against: {len(few):,}"
     if any(volume.high is not None and volume.low is None for volume in found.volumes):
         yield "volume_low", f"{today} is not over"
     fresh = [found for found in found.freshnesses if found.limit is None and not found.ended]
     if fresh:
-        yield "freshness", f"{len(fresh):,} sources have fewer than four days of rows"
+        yield "freshness", f"sources with fewer than four days of rows, who have no habit yet: {len(fresh):,}"
     ended = [found for found in found.freshnesses if found.ended]
     if ended:
-        yield "freshness", f"{len(ended):,} sources have been silent for more than 28 days and count as ended"
+        yield "freshness", f"sources that have been silent for more than 28 days, and count as ended: {len(ended):,}"
 
 
 def days_of(table: str, parts: Sequence[Part], days: Collection[date] | None) -> list[date | None]:
