@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -60,6 +61,7 @@ class Receiver:
     bodies: list[bytes] = field(default_factory=list)
     kinds: list[str | None] = field(default_factory=list)
     hold: threading.Event = field(default_factory=threading.Event)
+    drops: threading.Event = field(default_factory=threading.Event)
     address: str = ""
 
 
@@ -74,6 +76,9 @@ def receiver() -> Iterator[Receiver]:
             held.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
             held.kinds.append(self.headers["Content-Type"])
             held.hold.wait(10)
+            while held.drops.is_set():  # a header that has no end
+                self.wfile.write(b"x")
+                time.sleep(0.02)
             status = held.answers.pop(0) if held.answers else 204
             self.send_response(status)
             if status in {301, 302, 307, 308}:
@@ -92,6 +97,7 @@ def receiver() -> Iterator[Receiver]:
         yield held
     finally:
         held.hold.set()
+        held.drops.clear()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -182,6 +188,23 @@ def test_a_receiver_that_hangs_costs_no_more_than_its_time(receiver: Receiver) -
     receiver.hold.clear()
     delivery = post([finding()], settings(receiver, timeout_s=1, attempts=1))
     assert (delivery.delivered, delivery.outcome) == (False, "TimeoutError")
+
+
+def test_a_receiver_that_answers_drop_by_drop_costs_no_more_than_its_time(receiver: Receiver) -> None:
+    receiver.drops.set()
+    delivery = post([finding()], settings(receiver, timeout_s=1, attempts=1))
+    assert (delivery.delivered, delivery.outcome) == (False, "TimeoutError")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://[::1/hook", "http://a b/hook", "http://h:port/", "http://.a/", "https://", "http://\u2603..\u2603/"],
+)
+def test_an_address_that_is_none_is_told_and_stops_no_night(address: str) -> None:
+    wrong = replace(AlertPolicy.default(), webhook=address, timeout_s=1, attempts=1)
+    delivery = post([finding()], wrong, sleep=lambda _: None)
+    assert delivery.delivered is False
+    assert delivery.outcome.isidentifier()
 
 
 def test_nobody_at_the_address_is_told_without_the_address(

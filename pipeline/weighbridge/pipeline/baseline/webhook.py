@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -64,15 +65,10 @@ def post(
     news = [finding for finding in findings if _SCALE.index(finding.severity) >= _SCALE.index(policy.severity)]
     if not policy.webhook or not news:
         return Delivery(len(news), None, 0, "nowhere to post to" if news else "nothing to post")
-    request = urllib.request.Request(  # noqa: S310 - the settings allow http and https only
-        policy.webhook,
-        data=json.dumps(payload(news, kind), ensure_ascii=False, allow_nan=False).encode(),
-        headers={"Content-Type": "application/json; charset=utf-8", "User-Agent": "weighbridge"},
-        method="POST",
-    )
+    body = json.dumps(payload(news, kind), ensure_ascii=False, allow_nan=False).encode()
     outcome = ""
     for attempt in range(1, policy.attempts + 1):
-        outcome, again = _tried(request, policy.timeout_s)
+        outcome, again = _in_time(policy.webhook, body, policy.timeout_s)
         if not outcome:
             return Delivery(len(news), delivered=True, attempts=attempt, outcome="delivered")
         if not again or attempt == policy.attempts:
@@ -120,10 +116,26 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow nothing."""
 
 
-def _tried(request: urllib.request.Request, timeout: float) -> tuple[str, bool]:
+def _in_time(address: str, body: bytes, timeout: float) -> tuple[str, bool]:
+    """`_tried`, within its time whatever the receiver does.
+
+    A timeout of a socket is one for each byte: a receiver that sends its answer drop by drop, or a name that takes long
+    to resolve, would hold a night for as long as it likes.
+    """
+    told: list[tuple[str, bool]] = []
+    thread = threading.Thread(target=lambda: told.append(_tried(address, body, timeout)), daemon=True)
+    thread.start()
+    thread.join(timeout)
+    return told[0] if told else (TimeoutError.__name__, True)
+
+
+def _tried(address: str, body: bytes, timeout: float) -> tuple[str, bool]:
     """What went wrong, empty where nothing did, and whether trying again can help."""
     opener = urllib.request.build_opener(_NoRedirect)
+    headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "weighbridge"}
     try:
+        # The settings allow http and https only.
+        request = urllib.request.Request(address, data=body, headers=headers, method="POST")  # noqa: S310
         with opener.open(request, timeout=timeout) as answer:
             status = int(answer.status)
     except urllib.error.HTTPError as error:
@@ -131,4 +143,6 @@ def _tried(request: urllib.request.Request, timeout: float) -> tuple[str, bool]:
         return f"status {error.code}", error.code >= _SERVER or error.code in _TRY_AGAIN
     except (OSError, HTTPException) as error:  # a refused connection, a name that does not resolve, a timeout
         return type(error.reason if isinstance(error, urllib.error.URLError) else error).__name__, True
+    except ValueError as error:  # an address that is none
+        return type(error).__name__, False
     return ("", False) if _OK <= status < _REDIRECT else (f"status {status}", False)
