@@ -74,9 +74,9 @@ def test_the_reading_as_plain_values() -> None:
 
 
 def test_an_unheard_of_speaker_keeps_the_leaves_and_claims_nothing() -> None:
-    reading = read_usage({"provider": "xai", "api": "chat", "model": "m", "response": {"usage": USAGE}})
+    reading = read_usage({"provider": "xai", "api": "telepathy", "model": "m", "response": {"usage": USAGE}})
     assert (reading.verdict, reading.dialect, reading.flags) == (Verdict.UNKNOWN, None, ())
-    assert reading.reason == "no dialect for provider xai and API chat; the leaves are kept"
+    assert reading.reason == "no dialect for provider xai and API telepathy; the leaves are kept"
     assert totals(reading) == (None, None, None)
     assert len(reading.leaves) == 3
 

@@ -45,7 +45,8 @@ def dialect_for(
 def spoken(api: str, provider: str | None = None) -> Dialect | None:
     """The dialect of that API, as that provider speaks it or else anyone: it tells the parts of an answer apart."""
     own = dialect_for(provider, api) if provider else None
-    return own or next((dialect for dialect in all_dialects().values() if api in dialect.apis), None)
+    speaking = [dialect for dialect in all_dialects().values() if api in dialect.apis]
+    return own or next((dialect for dialect in speaking if dialect.open), next(iter(speaking), None))
 
 
 def stream_of(api: str, provider: str | None = None) -> Stream:
