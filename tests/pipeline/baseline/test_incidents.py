@@ -1,6 +1,7 @@
 """A month of made-up traffic with incidents: each is found in time and named rightly, and the clean month is clean.
 
-Lengths, hours and weeks are those of the simulation; the month with recorded lengths is in `test_real`.
+Lengths, hours and weeks are those of the simulation; the month with recorded lengths is a part of
+`benchmarks/baseline.py`.
 """
 
 from __future__ import annotations
