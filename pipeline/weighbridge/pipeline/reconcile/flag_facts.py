@@ -54,6 +54,22 @@ _FACTS: dict[str, tuple[Severity, str]] = {
         Severity.WARNING,
         "A negative input was read as what was not cached less the cache reads: ask the provider what is billed.",
     ),
+    "service_count_differs": (
+        Severity.WARNING,
+        "The service counted otherwise than the model's own usage: compare both with the invoice before it is paid.",
+    ),
+    "total_double_counts_cache": (
+        Severity.NOTICE,
+        "The reported total counts cached tokens twice: do not take it for a sum, the counts by class are right.",
+    ),
+    "iterations_left_out": (
+        Severity.WARNING,
+        "Model calls are missing from the figures of these answers: their cost is not in any amount here.",
+    ),
+    "count_only": (
+        Severity.INFO,
+        "A prompt was counted and not served: nothing to do.",
+    ),
     "child_calls": (
         Severity.NOTICE,
         "One answer was made with calls of several models: check which model's price the provider bills.",
