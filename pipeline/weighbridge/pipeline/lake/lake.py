@@ -261,13 +261,13 @@ class Lake:
         """
         about = declared(table)
         with self.lock(), told(f"writing {table}", self.place.root):
-            present = self._files(table)
+            opened, present = self._opened(table), self._files(table)
             actions: list[AddAction | RemoveAction] = []
             with self._drafts(about) as write:
                 for day in present["day"].unique().sort().to_list():
                     if days is not None and day not in days:
                         continue
-                    before = self._day(about, day)
+                    before = self._day(about, day, opened)
                     after = ordered(about, fitted(table, change(before)))
                     if not after.equals(before):
                         actions += [*([write(day, after)] if after.height else []), *_removals(present, day)]
@@ -336,9 +336,13 @@ class Lake:
         day = pl.col("partition.day") if "partition.day" in files.columns else pl.lit(None, dtype=pl.Date)
         return files.select("path", size="size_bytes", rows="num_records", day=day).cast(_FILE)  # type: ignore[arg-type]
 
-    def _day(self, about: Table, day: date | None) -> pl.DataFrame:
-        """The stored rows of one day, sorted by key."""
-        rows = self.scan(about.name) if day is None else self.scan(about.name, first=day, last=day)
+    def _day(self, about: Table, day: date | None, opened: DeltaTable | None = None) -> pl.DataFrame:
+        """The stored rows of one day, sorted by key; whoever asks for many days opens the table once."""
+        if opened is not None:
+            rows = self._scanned(about, opened)
+            rows = rows if day is None else rows.filter(pl.col("day") == day)
+        else:
+            rows = self.scan(about.name) if day is None else self.scan(about.name, first=day, last=day)
         return ordered(about, rows.collect())
 
     def _holds(self, about: Table, present: pl.DataFrame, day: date | None, rows: pl.DataFrame) -> bool:
