@@ -88,7 +88,7 @@ def test_a_case_without_an_answer_is_malformed() -> None:
 @pytest.mark.parametrize(
     ("written", "missing"),
     [
-        (case(given={"provider": "acme"}), "needs a dialect for (acme, chat)"),
+        (case(given={"api": "telepathy"}), "needs a dialect for (openai, telepathy)"),
         (case(given={"prices": {"character": "1"}}), "needs a price per character"),
         (case(given={"prices": {"smell_in": "1"}}), "needs input.prices.smell_in"),
         (case(given={"records": []}), "needs matching (records)"),

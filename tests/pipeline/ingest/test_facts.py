@@ -116,6 +116,15 @@ def test_the_named_speaker_comes_before_the_shape_that_is_open_to_all() -> None:
         assert (found.name, found.known) == (name, known)
 
 
+def test_a_dialect_of_ones_own_comes_before_one_that_facts_say_one_speaks_too() -> None:
+    shape = dated(Fact("someone", "openai_chat", PAGE))
+    own = replace(shape, name="own", providers=("someone",), facts=())
+    for order in ([shape, own], [own, shape]):
+        found = lookup(order)("someone", "chat")
+        assert found is not None
+        assert found.name == "own"
+
+
 STEPS: list[tuple[str, int, int, tuple[str, ...]]] = [
     ("gpt-5-mini-2025-08-07", 1280, 128, ()),
     ("gpt-5-mini-2025-08-07", 1281, 128, ("cached_off_grain",)),

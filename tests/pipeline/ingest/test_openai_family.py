@@ -180,7 +180,7 @@ def test_groq_streams_say_it_in_a_corner_of_their_own() -> None:
         ("crusoe", chat(167, 37, 204, **details(0, 25)), (167, 0, 12, 25)),
         ("bedrock_mantle", chat(72, 56, 128), (None, None, None, None)),
         ("heroku", chat(14, 51, 65), (None, None, None, None)),
-        ("ollama", chat(136, 15, 151), (None, None, None, None)),
+        ("ollama_cloud", chat(136, 15, 151), (None, None, None, None)),
         ("lmstudio", chat(5, 6, 11), (None, None, None, None)),
         ("tgi", chat(5, 6, 11), (None, None, None, None)),
         ("tensorrt_llm", chat(5, 6, 11, **details(0)), (5, 0, None, None)),
@@ -197,6 +197,13 @@ def test_what_others_show_is_read_and_what_they_may_hide_is_unknown(
     assert split(got)[: len(expected)] == expected
     assert set(got.flags) <= {"cache_detail_missing"}
     assert ("cache_detail_missing" in got.flags) is (expected[1] is None)
+
+
+def test_ollama_has_an_api_of_its_own_beside_that_of_openai() -> None:
+    got = read("ollama", "openai_chat", **chat(136, 15, 151))
+    assert (got.verdict, got.dialect, got.flags) == (PROVED, "openai_chat", ("cache_detail_missing",))
+    own = read_usage({"provider": "ollama", "api": "chat", "response": {"prompt_eval_count": 26, "eval_count": 9}})
+    assert (own.dialect, own.input_total, own.output_total) == ("ollama_native", 26, 9)
 
 
 def test_reasoning_beyond_the_completion_is_a_finding_not_a_clamp() -> None:

@@ -23,8 +23,8 @@ class Lookup(Protocol):
 def lookup(dialects: Iterable[Dialect]) -> Lookup:
     """A lookup over these dialects and the facts they carry.
 
-    A dialect that names the provider comes before one that is open to everybody. Equal facts give the same object, so
-    what is learnt about it (plans, words) is kept.
+    A dialect of the provider's own comes before one that facts say he speaks too, and that before one that is open to
+    everybody. Equal facts give the same object, so what is learnt about it (plans, words) is kept.
     """
     known = tuple(dialects)
 
@@ -33,6 +33,7 @@ def lookup(dialects: Iterable[Dialect]) -> Lookup:
         provider: str | None, api: str | None, model: str | None = None, day: date | None = None
     ) -> Dialect | None:
         speaking = [dialect for dialect in known if api in dialect.apis]
+        speaking.sort(key=lambda dialect: provider not in dialect.providers)
         named = next((dialect for dialect in speaking if dialect.names(provider)), None)
         dialect = named or next((dialect for dialect in speaking if dialect.open), None)
         if dialect is None:

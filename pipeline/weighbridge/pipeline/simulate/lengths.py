@@ -155,5 +155,8 @@ def _output(rng: np.random.Generator, model: Ints, task: Ints, limit: Ints) -> t
     share = np.clip(median + 0.18 * rng.standard_normal(len(model)), 0.0, 0.9) * (rng.random(len(model)) < 0.8)
     reasoning = np.where(median > 0, np.floor(visible * share / (1 - share)), 0).astype(np.int64)
     reasoning = np.where(reasoning >= 16, reasoning, 0)
+    block = np.array([m.reasoning_block for m in world.MODELS])[model]
+    reasoning -= reasoning % block
     output = np.minimum(visible + reasoning, limit)
-    return output, np.minimum(reasoning, output)
+    counted = np.minimum(reasoning, output)
+    return output, counted - counted % block

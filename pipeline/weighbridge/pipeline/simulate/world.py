@@ -28,6 +28,7 @@ class Model:
         message_tokens: tokens the chat template adds per message; three more open the answer.
         special: special tokens the tokenizer adds to a prompt.
         reasoning: median share of the output that is reasoning; 0 where it never reasons.
+        reasoning_block: the step in which its reasoning is counted, tokens.
         cache_from, cache_block: shortest cached prefix and its granularity, tokens.
         speculates: whether its engine drafts tokens.
         layers, kv_heads, query_heads: of the engine's model.
@@ -43,6 +44,7 @@ class Model:
     message_tokens: int
     special: int = 0
     reasoning: float = 0.0
+    reasoning_block: int = 1
     cache_from: int = 1024
     cache_block: int = 128
     engine_share: float = 0.0
@@ -109,6 +111,7 @@ MODELS: tuple[Model, ...] = (
         template="openai-responses",
         message_tokens=5,
         reasoning=0.55,
+        reasoning_block=64,
     ),
     Model(
         name="gpt-4o",
