@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.pipeline.ingest.gateway_samples import observation, request, run, spend
 from tests.pipeline.ingest.log_samples import chat, completions, export, invocation, message, page, span
 
 from weighbridge.pipeline.ingest.importer import Importer, Source, Staged, importers
@@ -40,6 +41,10 @@ def samples(
         "azure_trace": trace,
         "bedrock_invocations": jsonl("invocations.jsonl", [invocation(1), invocation(2)]),
         "claude_code": jsonl("session.jsonl", [message(1, 5), message(2, 6)]),
+        "helicone": jsonl("helicone.jsonl", [request(1), request(2)]),
+        "langfuse": jsonl("langfuse.jsonl", [observation(1), observation(2)]),
+        "langsmith": jsonl("langsmith.jsonl", [run(1), run(2)]),
+        "litellm": jsonl("litellm.jsonl", [spend(1), spend(2)]),
         "otel_spans": jsonl("spans.jsonl", [export(span(1, chat(1, 2)), span(2, chat(3, 4)))]),
         "usage_pages": jsonl("pages.jsonl", [page([completions(), completions(model="m")])]),
         "mapped": table,

@@ -6,44 +6,15 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.pipeline.ingest.gateway_samples import Row, request
 
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
 
 Take = Callable[..., IngestResult]
 Jsonl = Callable[..., Path]
-Row = dict[str, Any]
-
-
-def request(number: int, **changes: object) -> Row:
-    """A row as the API answers it."""
-    row: Row = {
-        "response_id": f"00000000-0000-4000-8000-00000000000{number}",
-        "response_created_at": "2026-01-15T10:30:02.000Z",
-        "response_body": {"id": f"chatcmpl-{number}", "choices": [{"message": {"content": "a canary sings"}}]},
-        "response_status": 200,
-        "request_id": f"00000000-0000-4000-9000-00000000000{number}",
-        "request_created_at": f"2026-01-15T10:30:0{number}.000Z",
-        "request_body": {"messages": [{"content": "a canary sings"}]},
-        "request_path": "https://oai.helicone.ai/canary",
-        "request_user_id": "canary@example.com",
-        "request_properties": {"note": "a canary"},
-        "request_model": "model-a",
-        "response_model": None,
-        "provider": "OPENAI",
-        "delay_ms": 900,
-        "time_to_first_token": 120,
-        "prompt_tokens": 200,
-        "completion_tokens": 50,
-        "total_tokens": 250,
-        "prompt_cache_read_tokens": 1800,
-        "prompt_cache_write_tokens": 0,
-        "cost": 0.00145,
-    }
-    return row | changes
 
 
 def attempts(lake: Lake) -> list[Row]:

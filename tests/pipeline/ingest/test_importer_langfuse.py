@@ -11,38 +11,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.pipeline.ingest.gateway_samples import Row, observation
 
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
 
 Take = Callable[..., IngestResult]
 Jsonl = Callable[..., Path]
-Row = dict[str, object]
 Amounts = Callable[[Lake], list[Decimal | None]]
-
-
-def observation(number: int, **changes: object) -> Row:
-    """A generation of one trace, as the API answers it."""
-    row: Row = {
-        "id": f"{number:016x}",
-        "traceId": "trace-1",
-        "parentObservationId": None,
-        "type": "GENERATION",
-        "name": "a canary sings",
-        "startTime": f"2026-01-15T10:30:{number:02d}.250Z",
-        "endTime": f"2026-01-15T10:31:{number:02d}.250Z",
-        "completionStartTime": None,
-        "level": "DEFAULT",
-        "model": "model-a",
-        "modelParameters": {"temperature": 0.5, "max_tokens": 64, "stop": "canary"},
-        "input": "a canary sings",
-        "output": {"content": "a canary sings"},
-        "userId": "a canary",
-        "metadata": {"attributes": {"gen_ai.system": "openai", "gen_ai.prompt": "a canary sings"}},
-        "usageDetails": {"input": 200, "output": 50, "total": 250},
-        "costDetails": {"input": 0.0005, "output": 0.0005, "total": 0.001},
-    }
-    return row | changes
 
 
 def readings(lake: Lake) -> list[dict[str, object]]:

@@ -7,54 +7,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.pipeline.ingest.gateway_samples import USAGE, Row, run, run_id
 
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
 
 Take = Callable[..., IngestResult]
 Jsonl = Callable[..., Path]
-Row = dict[str, Any]
-TRACE = "00000000-0000-4000-8000-000000000000"
-USAGE = {
-    "input_tokens": 2000,
-    "output_tokens": 64,
-    "total_tokens": 2064,
-    "input_token_details": {"cache_read": 1800},
-    "output_token_details": {"reasoning": 14},
-    "total_cost": 0.00159,
-}
-
-
-def run_id(number: int) -> str:
-    return f"00000000-0000-4000-8000-{number:012d}"
-
-
-def run(number: int, **changes: object) -> Row:
-    """A run of a model, as the API answers it."""
-    row: Row = {
-        "id": run_id(number),
-        "trace_id": TRACE,
-        "parent_run_id": None,
-        "dotted_order": "canary",
-        "run_type": "llm",
-        "name": "a canary sings",
-        "start_time": f"2026-01-15T10:30:{number:02d}.500000",
-        "end_time": f"2026-01-15T10:30:{number:02d}.900000",
-        "first_token_time": f"2026-01-15T10:30:{number:02d}.600000",
-        "status": "success",
-        "error": None,
-        "tags": ["a canary"],
-        "extra": {
-            "metadata": {"ls_provider": "openai", "ls_model_name": "model-a", "user": "a canary"},
-            "invocation_params": {"temperature": 0.2, "stop": ["a canary"]},
-        },
-        "inputs": {"messages": "a canary sings"},
-        "outputs": {"id": f"chatcmpl-{number}", "content": "a canary sings", "usage_metadata": USAGE},
-    }
-    return row | changes
 
 
 def told(**outputs: object) -> Row:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.pipeline.ingest.gateway_samples import Row, spend
 
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
@@ -22,36 +22,7 @@ from weighbridge.schemas.identity import pseudonym
 
 Take = Callable[..., IngestResult]
 Jsonl = Callable[..., Path]
-Row = dict[str, Any]
 RECORDED = Path(__file__).with_name("litellm_spend_logs.jsonl")
-
-
-def spend(number: int, **changes: object) -> Row:
-    """A row of the table: 10 + number tokens in, 5 out."""
-    row: Row = {
-        "request_id": f"chatcmpl-{number}",
-        "call_type": "acompletion",
-        "api_key": "a canary",
-        "spend": 0.001,
-        "prompt_tokens": 10 + number,
-        "completion_tokens": 5,
-        "total_tokens": 15 + number,
-        "startTime": f"2026-01-15T10:30:{number:02d}.125Z",
-        "endTime": f"2026-01-15T10:31:{number:02d}.125Z",
-        "completionStartTime": f"2026-01-15T10:30:{number:02d}.625Z",
-        "model": "openai/model-a",
-        "model_group": "fast",
-        "custom_llm_provider": "openai",
-        "cache_hit": "False",
-        "team_id": "team-blue",
-        "user": "a canary",
-        "end_user": "a canary",
-        "messages": [{"role": "user", "content": "a canary sings"}],
-        "metadata": {"user_api_key_user_email": "canary@example.com", "user_api_key_alias": "key-1"},
-        "status": "success",
-        "litellm_call_id": f"call-{number}",
-    }
-    return row | changes
 
 
 def usage(**counts: object) -> dict[str, object]:

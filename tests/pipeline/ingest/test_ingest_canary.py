@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.pipeline.ingest.gateway_samples import observation, request, run, spend
 
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
@@ -142,6 +143,21 @@ def test_mapped_tables(lake: Lake, take: Take, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(objects[:-1]), tmp_path / "t.parquet")
     take([tmp_path / "t.parquet"], lake, mapping=mapping)
     assert lake.rows("segment") == 3
+    assert bytes_with_the_word(lake.root) == []
+
+
+@pytest.mark.parametrize(
+    "record", [spend(1), observation(1), run(1), request(1)], ids=["litellm", "langfuse", "langsmith", "helicone"]
+)
+def test_logs_of_gateways_and_tracers(record: dict[str, object], lake: Lake, take: Take, jsonl: Jsonl) -> None:
+    """Every text of a record takes the canary, one at a time, all at once, and under keys that nobody knows."""
+    texts = [name for name, value in record.items() if isinstance(value, str)]
+    lines = [record, record | {f"{CANARY} {n}": CANARY for n in range(3)}]
+    lines += [record | {name: CANARY} for name in record]
+    lines += [record | {name: with_canaries(record[name]) for name in record if name not in texts}]
+    (file,) = take([jsonl("a.jsonl", lines)], lake, tenant=CANARY).files
+    assert file.rows_in == file.rows_out + file.rows_quarantined + file.rows_duplicate
+    assert file.rows_out > 0
     assert bytes_with_the_word(lake.root) == []
 
 
