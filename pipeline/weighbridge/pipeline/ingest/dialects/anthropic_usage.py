@@ -18,7 +18,7 @@ from weighbridge.pipeline.ingest.fact import Axis
 
 DIALECT = Dialect(
     name="anthropic_usage",
-    apis=("anthropic_usage_messages",),
+    apis=("anthropic_usage", "anthropic_usage_messages"),
     providers=("anthropic",),
     source="https://platform.claude.com/docs/en/api/admin/usage_report/retrieve_messages",
     containers=("result",),

@@ -39,7 +39,7 @@ ROLES = {
 
 DIALECT = Dialect(
     name="openai_usage",
-    apis=("openai_usage_completions", "openai_usage_decisions"),
+    apis=("openai_usage", "openai_usage_completions", "openai_usage_decisions"),
     providers=("openai",),
     source="https://platform.openai.com/docs/api-reference/usage/completions_object",
     containers=("result",),

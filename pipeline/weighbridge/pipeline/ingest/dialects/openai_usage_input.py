@@ -19,6 +19,7 @@ from weighbridge.pipeline.ingest.fact import Axis
 DIALECT = Dialect(
     name="openai_usage_input",
     apis=(
+        "openai_usage_input",
         "openai_usage_embeddings",
         "openai_usage_moderations",
         "openai_usage_images",
