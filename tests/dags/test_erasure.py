@@ -24,7 +24,7 @@ from weighbridge.schemas.identity import AttemptKey, pseudonym
 from weighbridge.schemas.keys import KeyFolder
 
 DONE = layout.outcome_word(AttemptStatus.SUCCEEDED)
-(NAME, _), (OTHER, _), *_ = TENANTS
+NAME, OTHER = TENANTS[0][0], TENANTS[1][0]
 
 
 def recorded(home: Home, keys: KeyFolder, tenant: str) -> None:
