@@ -111,7 +111,12 @@ def test_figures_of_a_closed_month_are_those_it_was_closed_with(closed: Office) 
 
 @pytest.mark.parametrize(
     ("month", "before", "a_year_before"),
-    [("2026-04", "2026-03", "2025-04"), ("2027-01", "2026-12", "2026-01"), ("2028-02", "2028-01", "2027-02")],
+    [
+        ("2026-04", "2026-03", "2025-04"),
+        ("2027-01", "2026-12", "2026-01"),
+        ("2028-02", "2028-01", "2027-02"),
+        ("0001-01", "0000-12", "0000-01"),
+    ],
 )
 def test_a_month_is_compared_with_the_one_before_and_the_same_a_year_before(
     month: str, before: str, a_year_before: str

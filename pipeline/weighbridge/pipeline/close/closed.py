@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from weighbridge.schemas.tables import TABLES
 
 # Of these every row may be wanted, whatever month it is about: names of files, and prices.
 _SHARED = ("price", "segment")
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +78,10 @@ def compared_with(period: str) -> tuple[str, str]:
 
 
 def beside(month: str) -> tuple[str, str]:
-    """The months before and after a month."""
-    first, last = ends(month)
-    return tuple(f"{day:%Y-%m}" for day in (first - _DAY, last + _DAY))  # type: ignore[return-value]
+    """The months before and after a month; those beside the first and the last year are names that no month has."""
+    number = int(month[:4]) * 12 + int(month[5:]) - 1
+    before, after = (f"{each // 12:04d}-{each % 12 + 1:02d}" for each in (number - 1, number + 1))
+    return before, after
 
 
 @dataclass(frozen=True, slots=True)
