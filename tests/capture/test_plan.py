@@ -52,6 +52,13 @@ def test_a_measure_is_stored_as_the_double_it_is() -> None:
             plan.store(Page(), 0, HEAD_WORDS, (), usage | {"cost": wrong})
 
 
+def test_a_label_that_is_a_number_makes_no_plan() -> None:
+    """The next answer of the same shape may have another number there, which no store would look at."""
+    usage = {"promptTokensDetails": [{"modality": 1, "tokenCount": 28}]}
+    with pytest.raises(ShapeError, match="a label that is a number"):
+        compile_plan(1, (), usage, KEY)
+
+
 @pytest.mark.parametrize(
     ("counts", "usage"),
     [

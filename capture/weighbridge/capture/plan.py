@@ -224,6 +224,8 @@ class _Reader:
             if len(item) > STORED_LEAVES:
                 raise ShapeError("more keys than a slot holds leaves")
             label, discriminator = leaves.label_of(item, index, seen)
+            if discriminator is None and not label.isdigit():
+                raise ShapeError("a label that is a number; it is read off the path")
             element = f"{name}_{index}"
             self.lines += [f"{element} = {name}[{index}]", _shape(element, item)]
             for inner, value in item.items():

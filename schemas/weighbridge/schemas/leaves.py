@@ -290,11 +290,12 @@ def label_of(item: Mapping[object, object], index: int, seen: dict[str, int]) ->
     """
     for discriminator in _DISCRIMINATORS:
         told = item.get(discriminator)
-        if discriminator == "modality" and isinstance(told, int) and not isinstance(told, bool):
-            told = _MODALITY_NUMBERS.get(told)
-        if isinstance(told, str) and told in ENUMERATED[discriminator]:
-            seen[told] = seen.get(told, 0) + 1
-            return (told if seen[told] == 1 else f"{told}#{seen[told]}"), discriminator
+        named = _MODALITY_NUMBERS.get(told) if discriminator == "modality" and type(told) is int else None
+        label = named or told
+        if isinstance(label, str) and label in ENUMERATED[discriminator]:
+            seen[label] = seen.get(label, 0) + 1
+            # A number stays a leaf: it is named, not replaced.
+            return (label if seen[label] == 1 else f"{label}#{seen[label]}"), discriminator if named is None else None
     return str(index), None
 
 

@@ -19,13 +19,14 @@ Take = Callable[..., IngestResult]
 # Objects in which these APIs put token counts, wherever they stand in an answer.
 HOLDERS = {
     *("usage", "usageMetadata", "usage_metadata", "billed_units", "tokens", "usage_breakdown"),
-    *("amazon-bedrock-invocationMetrics", "timings"),
+    *("amazon-bedrock-invocationMetrics", "timings", "statistics"),
 }
-INSIDE = {"response", "message", "meta", "delta", "metadata", "x_groq", "interaction"}
+INSIDE = {"response", "message", "meta", "delta", "metadata", "x_groq", "interaction", "predictions", "embeddings"}
 # Counts that stand bare, and the headers that hold some.
 BARE = {
     *("prompt_eval_count", "eval_count", "inputTextTokenCount", "prompt_token_count", "generation_token_count"),
-    *("input_tokens", "total_tokens", "totalTokens", "cachedContentTokenCount"),
+    *("input_tokens", "total_tokens", "totalTokens", "cachedContentTokenCount", "inputTokens"),
+    "totalOutputTextTokenCount",
 }
 HEADERS = {
     *("x-amzn-bedrock-input-token-count", "x-amzn-bedrock-output-token-count", "num_tokens"),
@@ -61,6 +62,8 @@ def has_usage(record: dict[str, object]) -> bool:
         return any(True for _ in integers(item)) or (isinstance(item, dict) and "trafficType" in item)
 
     def search(value: object, depth: int) -> bool:
+        if isinstance(value, list):
+            return any(search(item, depth) for item in value)
         if not isinstance(value, dict):
             return False
         names = HOLDERS | (BARE if depth == 0 else set())

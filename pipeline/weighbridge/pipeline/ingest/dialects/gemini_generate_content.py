@@ -48,6 +48,7 @@ DIALECT = Dialect(
             for details, group in _GROUPS.items()
             for modality in _MODALITIES
         },
+        **{f"{details}[*].modality": Role.EVIDENCE for details in _GROUPS},
         "trafficType": Role.EVIDENCE,
         "serviceTier": Role.EVIDENCE,
     },
