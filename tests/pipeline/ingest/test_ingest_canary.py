@@ -214,6 +214,21 @@ def tables(attempt: Row, report: Row) -> dict[str, dict[str, object]]:
             "period_start": attempt(1)["arrived_at"],
             "period_end": attempt(1)["arrived_at"],
         },
+        "usage_period": {
+            "cell_hi": 1,
+            "cell_lo": 2,
+            "day": place["day"],
+            "source": "agent-1",
+            "provider": "p",
+            "api": "a",
+            "period_start": attempt(1)["arrived_at"],
+            "period_end": attempt(1)["arrived_at"],
+            "tenant": "unassigned",
+            "provisional": False,
+            "verdict": "UNKNOWN",
+            "leaf_shape": "",
+            "revision": 0,
+        },
     }
 
 

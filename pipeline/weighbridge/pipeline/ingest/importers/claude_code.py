@@ -47,7 +47,7 @@ class _Answer:
 
 def _is_call(record: Mapping[str, object]) -> bool:
     """Whether a line is about a call of the API: an answer with usage that the tool did not write itself."""
-    if record.get("type") not in {None, "assistant"} or at(record, "message", "usage") is None:
+    if record.get("type") not in (None, "assistant") or at(record, "message", "usage") is None:
         return False
     return at(record, "message", "model") != _SYNTHETIC
 
