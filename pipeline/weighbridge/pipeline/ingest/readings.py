@@ -37,6 +37,8 @@ _CARRIED = (
 _LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers", "leaf_texts")
 REPORT_READ = (*_CARRIED, "part", *_LEAVES)
 _PARTS = ("row", "report_id", "provider", "api", "model", "day", *_LEAVES)
+# What a shape has where an answer lists the model calls it was made with.
+ITERATED = "iterations["
 # Rows solved at once: enough that the work per call does not show, few enough that its columns stay small.
 _CHUNK = 250_000
 # Rows of readings held before they are written.
@@ -57,6 +59,9 @@ def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.Da
     if reports.is_empty():
         return empty("reading")
     frame = reports.with_row_index("row")
+    if not frame["leaf_shape"].unique().str.contains(ITERATED, literal=True).any():
+        # Texts name the models of calls and nothing else that is read: they need not be carried along.
+        frame = frame.with_columns(leaf_texts=pl.lit(None, dtype=pl.List(pl.String)))
     singles, multiples = _by_parts(frame)
     readings = pl.concat([*_read(singles, _alone, dialects), *_read(multiples, _merged, dialects)], how="diagonal")
     readings = readings.sort("row", *(name for name in ("nth",) if name in readings.columns), nulls_last=False)
