@@ -11,27 +11,24 @@ or `@message`. Who called, the account and both bodies are read past, but for th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.finish import finish_reason
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
 from weighbridge.pipeline.ingest.json_lines import Line, parse
-from weighbridge.pipeline.ingest.json_records import is_json, read_records
+from weighbridge.pipeline.ingest.json_records import read_records
 from weighbridge.pipeline.ingest.log_files import part_of
+from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.log_leaves import BEDROCK_PATHS, named_leaves
 from weighbridge.pipeline.ingest.parameters import parameters
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
-from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.leaves import Refusal
-from weighbridge.schemas.segment import sha256_file
 
 SOURCE = "bedrock-invocation-log"
 PROVIDER, API = "bedrock", "bedrock_invocation_log"
 SCHEMA = "ModelInvocationLog"
-_PEEK = 20
 _LISTS = ("events",)
 _MESSAGES = ("message", "@message")
 _STREAMS = frozenset({"ConverseStream", "InvokeModelWithResponseStream", "InvokeModelWithBidirectionalStream"})
@@ -57,22 +54,11 @@ def _unwrapped(number: int, record: Mapping[str, object]) -> Line:
 
 
 def _recognises(path: Path) -> bool:
-    if not is_json(path):
-        return False
-    try:
-        return any(at(line.value, "schemaType") == SCHEMA for line in islice(_records(path), _PEEK))
-    except (ContractError, OSError):
-        return False
+    return recognised(path, _records, lambda record: record.get("schemaType") == SCHEMA)
 
 
 def _check(source: Source) -> Heading:
-    path = source.path
-    if all(line.value is None for line in _records(path)):
-        raise ContractError(
-            f"{path} holds no JSON object: it is no invocation log, or damaged. Fetch it again from S3 or CloudWatch; "
-            "nothing was written."
-        )
-    return Heading(sha256_file(path), path.stat().st_size)
+    return heading(source.path, _records, "invocation log", "Fetch it again from S3 or CloudWatch")
 
 
 def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one signature for all importers

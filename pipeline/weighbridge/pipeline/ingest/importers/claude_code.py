@@ -12,26 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.finish import finish_reason
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
-from weighbridge.pipeline.ingest.json_lines import opened, read_lines
+from weighbridge.pipeline.ingest.json_lines import read_lines
 from weighbridge.pipeline.ingest.log_files import joined
+from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.log_leaves import COST, named_leaves
 from weighbridge.pipeline.ingest.parts import Part, parts_of
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
 from weighbridge.pipeline.ingest.staging import Call, Stage
-from weighbridge.pipeline.ingest.tabular import JSONL, kind_of
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
-from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.leaves import Refusal
-from weighbridge.schemas.segment import sha256_file
 
 SOURCE = "claude-code"
 PROVIDER, API = "anthropic", "anthropic_messages"
-_PEEK = 50
 _SYNTHETIC = "<synthetic>"
 
 
@@ -53,12 +49,7 @@ def _is_call(record: Mapping[str, object]) -> bool:
 
 
 def _recognises(path: Path) -> bool:
-    if not path.is_file() or kind_of(path) != JSONL:
-        return False
-    try:
-        return any(line.value is not None and _is_session(line.value) for line in islice(read_lines(path), _PEEK))
-    except (ContractError, OSError):
-        return False
+    return recognised(path, read_lines, _is_session)
 
 
 def _is_session(record: Mapping[str, object]) -> bool:
@@ -67,16 +58,7 @@ def _is_session(record: Mapping[str, object]) -> bool:
 
 
 def _check(source: Source) -> Heading:
-    path = source.path
-    with opened(path) as file:
-        while file.read(2**20):  # a damaged compressed file is found here, before anything is written
-            pass
-    if all(line.value is None for line in read_lines(path)):
-        raise ContractError(
-            f"{path} holds no JSON object in any of its lines: it is no session log, or damaged. "
-            "Copy it again, one object a line; nothing was written."
-        )
-    return Heading(sha256_file(path), path.stat().st_size)
+    return heading(source.path, read_lines, "session log", "Copy it again, one object a line")
 
 
 def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one signature for all importers

@@ -17,23 +17,22 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
-from weighbridge.pipeline.ingest.json_records import is_json, read_records
+from weighbridge.pipeline.ingest.json_lines import Line
+from weighbridge.pipeline.ingest.json_records import read_records
+from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.span_calls import SpanUsage, call_of
 from weighbridge.pipeline.ingest.span_choice import Choice, choices
 from weighbridge.pipeline.ingest.span_records import is_spans, spans_of
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import QuarantineReason
-from weighbridge.schemas.errors import ConfigError, ContractError
+from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.leaves import Refusal
-from weighbridge.schemas.segment import sha256_file
 
 SOURCE = "otel-spans"
 OUTER_DIFFERS = "outer_span_differs"
-_PEEK = 20
 _LISTS = ("spans", "body")
 # What a collector's file holds beside spans.
 _OTHER_SIGNALS = ("resourceMetrics", "resourceLogs", "resourceProfiles")
@@ -75,31 +74,22 @@ def _settings(path: Path | None) -> _Settings:
     return _Settings(**columns)
 
 
+def _records(path: Path) -> Iterator[Line]:
+    return read_records(path, _LISTS)
+
+
 def _recognises(path: Path) -> bool:
-    if not is_json(path):
-        return False
-    try:
-        return any(_holds_spans(line.value) for line in islice(read_records(path, _LISTS), _PEEK))
-    except (ContractError, OSError):
-        return False
+    return recognised(path, _records, _holds_spans)
 
 
-def _holds_spans(record: Mapping[str, object] | None) -> bool:
-    if record is None:
-        return False
+def _holds_spans(record: Mapping[str, object]) -> bool:
     body = record.get("body")
     return is_spans(record) or (isinstance(body, dict) and is_spans(body))
 
 
 def _check(source: Source) -> Heading:
-    path = source.path
     _settings(source.mapping)
-    if all(line.value is None for line in read_records(path, _LISTS)):
-        raise ContractError(
-            f"{path} holds no JSON object: it is no export of spans, or damaged. Export it again as OTLP JSON; "
-            "nothing was written."
-        )
-    return Heading(sha256_file(path), path.stat().st_size)
+    return heading(source.path, _records, "export of spans", "Export it again as OTLP JSON")
 
 
 def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one signature for all importers
@@ -128,7 +118,7 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
 
 def _items(path: Path, settings: _Settings) -> Iterator[SpanUsage | Refusal]:
     """The spans of a file in order, and the reasons why a record or span cannot be taken apart."""
-    for line in read_records(path, _LISTS):
+    for line in _records(path):
         record = line.value
         if record is None:
             yield Refusal("", line.reason or QuarantineReason.NOT_JSON)

@@ -12,30 +12,22 @@ of `usage_period`. The same period and grouping fetched again is a revision, of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
-from weighbridge.pipeline.ingest.json_records import is_json, read_records
+from weighbridge.pipeline.ingest.json_records import read_records
+from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.period_rows import SOURCE, PeriodRows, Result
 from weighbridge.pipeline.ingest.record_fields import epoch_time, iso_time
 from weighbridge.schemas.enumerations import QuarantineReason
-from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.leaves import Refusal
-from weighbridge.schemas.segment import sha256_file
 
 __all__ = ["IMPORTER", "SOURCE"]
-_PEEK = 20
 _OPENAI = "organization.usage."
 
 
 def _recognises(path: Path) -> bool:
-    if not is_json(path):
-        return False
-    try:
-        return any(line.value is not None and _is_page(line.value) for line in islice(read_records(path), _PEEK))
-    except (ContractError, OSError):
-        return False
+    return recognised(path, read_records, _is_page)
 
 
 def _is_page(record: Mapping[str, object]) -> bool:
@@ -48,12 +40,7 @@ def _is_page(record: Mapping[str, object]) -> bool:
 
 
 def _check(source: Source) -> Heading:
-    path = source.path
-    if all(line.value is None for line in read_records(path)):
-        raise ContractError(
-            f"{path} holds no JSON object: it is no usage page, or damaged. Fetch it again; nothing was written."
-        )
-    return Heading(sha256_file(path), path.stat().st_size)
+    return heading(source.path, read_records, "usage page", "Fetch it again")
 
 
 def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one signature for all importers
