@@ -81,6 +81,8 @@ def spoken() -> dict[str, tuple[Dialect, str]]:
 
 
 SPEAKERS = spoken()
+# One of each kind of axes: drawn examples are dear, and the sweep below meets all speakers.
+KINDS = list({tuple(dialect.axes.items()): name for name, (dialect, _) in SPEAKERS.items()}.values())
 # Small numbers meet each other often, which is where readings coincide; large ones reach the limits of 64 bits.
 COUNTS = st.one_of(
     st.integers(0, 6), st.integers(0, 6), st.integers(-2, 40), st.sampled_from([2**53, 2**53 - 1, -(2**53)])
@@ -130,7 +132,7 @@ def named(solution: Solution) -> dict[str, int | None]:
     return {"code": solution.code, **dict(zip(NUMBERS, (*totals, *solution.classes, *solution.cells), strict=True))}
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_columns_and_scalars_agree(name: str, data: st.DataObject) -> None:
@@ -142,11 +144,11 @@ def test_columns_and_scalars_agree(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", SPEAKERS)
 def test_columns_and_scalars_agree_on_a_wide_sweep(name: str) -> None:
-    """Thousands of reports in one frame: rows of every kind stand beside each other, which drawn examples rarely do."""
+    """Hundreds of reports in one frame: rows of every kind stand beside each other, which drawn examples rarely do."""
     dialect, provider = SPEAKERS[name]
     random = Random(f"{name} {provider}")
     swept = []
-    for _ in range(1500):
+    for _ in range(500):
         density = random.choice((0.2, 0.5, 0.9))
         values = {
             role: random.choice((0, 0, 1, 2, 3, 5, 8, 20)) for role in roles_of(dialect) if random.random() < density
@@ -159,10 +161,10 @@ def test_columns_and_scalars_agree_on_a_wide_sweep(name: str) -> None:
         swept.append(Row(values, random.random() < 0.2, 0))
     expected = [named(solve(dialect, provider, Figures(row.values, row.stale, row.noticed))) for row in swept]
     assert in_columns(dialect, provider, swept).to_dicts() == expected
-    assert len({row["code"] for row in expected}) > (10 if len(roles_of(dialect)) > 3 else 1)
+    assert len({row["code"] for row in expected}) > (10 if len(dialect.readings) > 1 else 1)
 
 
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_settled_reading_keeps_every_law(name: str, data: st.DataObject) -> None:

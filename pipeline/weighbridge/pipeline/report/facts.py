@@ -107,7 +107,8 @@ def facts(view: View) -> pl.DataFrame:
         .group_by(ATTEMPT)
         .agg(
             pl.col("provider").max().alias("report_provider"),
-            pl.col("model").max().alias("report_model"),
+            # Of the answer itself: calls beside it may be of other models.
+            pl.coalesce(pl.col("model").filter(child=0).max(), pl.col("model").max()).alias("report_model"),
             pl.col("on").min().alias("report_on"),
             pl.len().cast(pl.Int64).alias("reports"),
             tokens("input_total").alias("input"),
