@@ -48,3 +48,13 @@ def test_counts_that_cannot_be_trusted_are_unknown(bare: World, march: Viewed, v
     bare.reading(1, "2026-03-01", 10, 5, verdict=verdict)
     row = facts(march(bare)).row(0, named=True)
     assert (row["reports"], row["input"], row["output"], row["tokens"]) == (1, None, None, None)
+
+
+def test_a_call_beside_the_answer_adds_its_tokens_and_money_and_not_its_model(bare: World, march: Viewed) -> None:
+    """The advisor's model comes later in the alphabet than the one that answered."""
+    bare.attempt(1, "2026-03-01T10:00:00")
+    for child, (model, into, price) in enumerate((("a-model", 10, "0.10"), ("z-advisor", 30, "0.60"))):
+        bare.reading(1, "2026-03-01", into, 5, child=child, model=model)
+        bare.price(1, "2026-03-01", price, child=child)
+    row = facts(march(bare)).row(0, named=True)
+    assert (row["model"], row["input"], row["output"], str(row["amount_usd"])[:4]) == ("a-model", 40, 10, "0.70")
