@@ -161,6 +161,7 @@ def test_a_later_state_of_an_observation_is_its_next_revision(lake: Lake, take: 
     [
         ({"usageDetails": {"input": "a canary", "output": 1}}, "type", "usageDetails.input"),
         ({"usageDetails": {"input": True}}, "type", "usageDetails.input"),
+        ({"usageDetails": {"input": [3, 4]}}, "type", "usageDetails.input"),
         ({"usageDetails": {"input": 1.5}}, "fraction", "usageDetails.input"),
         ({"usageDetails": {"input": 2**63}}, "range", "usageDetails.input"),
         ({"usageDetails": [1, 2]}, "not_an_object", "usageDetails"),

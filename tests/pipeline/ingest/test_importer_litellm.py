@@ -170,6 +170,8 @@ def test_a_recorder_that_knows_the_response_meets_the_row_in_one_attempt(
         ({"prompt_tokens": 10**30}, "range", "spend_log.prompt_tokens"),
         ({"completion_tokens": 5.5}, "fraction", "spend_log.completion_tokens"),
         ({"total_tokens": True}, "type", "spend_log.total_tokens"),
+        ({"total_tokens": {"a canary": 16}}, "type", "spend_log.total_tokens"),
+        ({"spend": float("nan")}, "not_a_number", "spend_log.spend"),
         ({"startTime": "yesterday"}, "bad_time", "attempt.arrived_at"),
         ({"metadata": {"usage_object": {"prompt_tokens": "many"}}}, "type", "usage.prompt_tokens"),
         ({"metadata": {"usage_object": "a canary"}}, "not_an_object", "usage"),

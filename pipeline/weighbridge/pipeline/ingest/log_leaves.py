@@ -19,6 +19,7 @@ from weighbridge.pipeline.ingest.dialects import (
     otel_gen_ai,
 )
 from weighbridge.pipeline.ingest.gateway_paths import GATEWAY_CHARGES, GATEWAY_COUNTS
+from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.leaves import Flattened, Leaf, Refusal, flatten
 
 # What a session log of an older release says a message cost, US dollars.
@@ -59,7 +60,10 @@ def named_leaves(values: Mapping[str, object]) -> Flattened:
         values: path -> number, as it came. A number that is none, or no whole one where tokens are counted, is refused.
     """
     out = Flattened()
-    for path in LOG_PATHS & values.keys():
+    for path in [path for path, value in values.items() if value is not None and path in LOG_PATHS]:
+        if isinstance(values[path], Mapping | list | tuple):
+            out.refusals.append(Refusal(path, QuarantineReason.TYPE))
+            continue
         # A stand-in with the grammar of its kind: the rules for numbers are those of every other leaf.
         one = flatten(values[path], b"", "usage.cost" if path in _MEASURES else "usage.tokens")
         out.leaves += [Leaf(path, leaf.integer, leaf.text) for leaf in one.leaves]
