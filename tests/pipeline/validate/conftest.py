@@ -18,6 +18,8 @@ from tests.conftest import KEY
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake import lake as lake_module
+from weighbridge.pipeline.validate import validate as validate_module
+from weighbridge.pipeline.validate.suite import NoneBreaks, NotBelow, Sheet, Verdict
 from weighbridge.schemas.segment import write_segment
 from weighbridge.schemas.table import Column
 from weighbridge.schemas.tables import CURRENCY, HEX32, HEX64, NAME, PSEUDONYM, ROUTE, TABLES, UNASSIGNED
@@ -51,6 +53,7 @@ SPECIAL: dict[str, Row] = {
     "state_event": {"n_universe": 8, "n_members": 3},
     "segment": {"rows_in": 1, "rows_out": 1, "rows_quarantined": 0, "rows_duplicate": 0},
     "invoice_line": {"period_start": MOMENT, "period_end": MOMENT},
+    "usage_period": {"leaf_shape": "result.input_tokens", "leaf_integers": [3]},
 }
 
 
@@ -76,7 +79,10 @@ def value(column: Column, number: int) -> Any:
     return made.get(str(kind), MOMENT if pa.types.is_timestamp(kind) else [])
 
 
-_COUNTED_UP = {"attempt_hi", "attempt_lo", "request_hi", "request_lo", "alias_hi", "alias_lo", "line", "low"}
+_COUNTED_UP = {"attempt_hi", "attempt_lo", "request_hi", "request_lo", "alias_hi", "alias_lo", "line", "low"} | {
+    "cell_hi",
+    "cell_lo",
+}
 
 
 def clean(table: str, number: int, day: date = DAY, **changes: Any) -> Row:
@@ -155,6 +161,27 @@ def sealed(tmp_path: Path) -> Callable[..., Path]:
 def take(lake: Lake, *paths: Path, **given: Any) -> IngestResult:
     """Ingest with the test's key and day."""
     return ingest(paths, lake, key=KEY, day=DAY, **given)
+
+
+def judged_by_hand(sheets: Sequence[Sheet]) -> list[Verdict]:
+    """What Great Expectations says of these sheets, without it; that it says so is tested in `test_suite`."""
+
+    def verdict(sheet: Sheet, expected: NoneBreaks | NotBelow) -> Verdict:
+        if isinstance(expected, NoneBreaks):
+            counts: list[Any] = [*sheet.columns[expected.rule]]
+            return Verdict(sheet.name, expected.rule, not sum(counts))
+        pairs: list[Any] = list(zip(sheet.columns[expected.column], sheet.columns[expected.limit], strict=True))
+        below = tuple(n for n, (figure, limit) in enumerate(pairs) if None not in {figure, limit} and figure < limit)
+        return Verdict(sheet.name, expected.rule, not below, below)
+
+    return [verdict(sheet, expected) for sheet in sheets if sheet.rows for expected in sheet.expected]
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that validate many times over and are about something else: half a second less each time."""
+    monkeypatch.setattr(validate_module, "judge", judged_by_hand)
+    monkeypatch.setattr(validate_module, "load", lambda: None)
 
 
 @pytest.fixture

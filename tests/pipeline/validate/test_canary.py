@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Rows, account, clean
+from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Rows, account, clean, judged_by_hand
 
 from weighbridge.pipeline.validate.quarantine import entries
 from weighbridge.pipeline.validate.rule import Gravity
-from weighbridge.pipeline.validate.suite import Sheet, Verdict, judge
+from weighbridge.pipeline.validate.suite import Sheet, Verdict
 from weighbridge.pipeline.validate.validate import validate
 from weighbridge.pipeline.validate.violation import NO_NAME
 from weighbridge.schemas.tables import TABLES
@@ -100,7 +100,7 @@ def test_what_great_expectations_is_given_are_counts(rows: Rows, monkeypatch: py
 
     def noted(sheets: list[Sheet]) -> list[Verdict]:
         seen.extend(sheets)
-        return judge(sheets)
+        return judged_by_hand(sheets)
 
     monkeypatch.setattr("weighbridge.pipeline.validate.validate.judge", noted)
     validate(rows.lake, today=TODAY)

@@ -25,6 +25,7 @@ from weighbridge.pipeline.validate.validation import Validation
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.tables import TABLES
 
+pytestmark = pytest.mark.usefixtures("by_hand")
 PUT = ("attempt", "segment")
 
 
@@ -68,8 +69,9 @@ def test_a_damaged_file_is_an_error_with_the_next_step(rows: Rows, damage: Calla
     path = file_of(rows)
     path.write_bytes(damage(path.read_bytes()))
     before = rows.lake.version("finding"), rows.lake.version("quarantine")
-    with pytest.raises(LakeError, match=r"nothing of this call was committed.*weighbridge doctor.*backup"):
+    with pytest.raises(LakeError, match=r"nothing of this call was committed.*weighbridge doctor.*backup") as refused:
         validated(rows.lake)
+    assert "attempt" in str(refused.value)
     assert (rows.lake.version("finding"), rows.lake.version("quarantine")) == before
     with rows.lake.lock():
         pass  # it is free again

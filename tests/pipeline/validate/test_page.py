@@ -18,6 +18,7 @@ from weighbridge.pipeline.reconcile.status import acknowledge
 from weighbridge.pipeline.validate.quarantine import entries, release
 from weighbridge.pipeline.validate.validate import validate
 
+pytestmark = pytest.mark.usefixtures("by_hand")
 A_DAY = timedelta(days=1)
 VOID = {"meta", "br"}
 

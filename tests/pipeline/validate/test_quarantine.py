@@ -18,6 +18,7 @@ from weighbridge.pipeline.validate.quarantine import Entry, entries, entry_id, h
 from weighbridge.pipeline.validate.validate import validate
 from weighbridge.schemas.errors import ConfigError
 
+pytestmark = pytest.mark.usefixtures("by_hand")
 NOW = datetime(2026, 1, 6, 9, tzinfo=UTC)
 USAGE = {"prompt_tokens": 1.5, "completion_tokens": 2, "total_tokens": "many"}
 TWICE = answer_of(9, response={"id": "chatcmpl-9", "created": 1767609000, "usage": USAGE})

@@ -26,6 +26,7 @@ from weighbridge.pipeline.validate.validate import validate
 from weighbridge.schemas.errors import ConfigError, ContractError
 from weighbridge.schemas.segment import sha256_file
 
+pytestmark = pytest.mark.usefixtures("by_hand")
 NOW = datetime(2026, 1, 6, 9, tzinfo=UTC)
 TABLE = "when,in,out\n2026-01-05T10:00:00Z,5,6\n2026-01-05T11:00:00Z,five,7\n2026-01-05T12:00:00Z,8,n/a\n"
 STRICT = """

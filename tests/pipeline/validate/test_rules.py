@@ -154,7 +154,11 @@ CASES: list[tuple[str, str, Row, Row]] = [
     ("finding", "identity.difference", {"expected": 9, "observed": 7, "difference": -2}, {"difference": 2}),
     ("finding", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
     ("receipt", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
+    ("usage_period", "leaves.leaf_shape", {}, {"leaf_integers": [3, 4]}),
+    ("usage_period", "order.period_start", {}, {"period_start": MOMENT.replace(hour=23)}),
 ]  # fmt: skip
+# The sums of a period keep the laws of a reading.
+CASES += [("usage_period", *case[1:]) for case in CASES if case[0] == "reading"]
 
 
 @pytest.mark.parametrize(("table", "name", "holds", "change"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])

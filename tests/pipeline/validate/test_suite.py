@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.pipeline.validate.conftest import judged_by_hand
 
 from weighbridge.pipeline.validate.contract import contract
 from weighbridge.pipeline.validate.rule import Gravity
@@ -37,6 +38,18 @@ def test_rows_below_their_limit_are_named_by_their_place_and_unknown_limits_are_
     assert judge([sheet]) == [Verdict("attempt arrivals", "volume_low", holds=False, rows=(1, 3))]
     sheet = Sheet("attempt arrivals", {"rows": [5, 0], "low": [5, None]}, [LOW])
     assert judge([sheet]) == [Verdict("attempt arrivals", "volume_low", holds=True)]
+
+
+def test_what_other_tests_judge_by_hand_is_what_it_says() -> None:
+    counts = {"none": [0, 0, 0], "first": [7, 0, 0], "last": [0, 0, 1]}
+    figures: list[int | None] = [1, 2, 3, None, 5, 0, 9, None, 4]
+    limits: list[int | None] = [3, 2, 1, 1, None, 1, 10, None, None]
+    sheets = [
+        Sheet("counts", counts, [NoneBreaks(name, Gravity.CRITICAL, "is none") for name in counts]),
+        Sheet("below", {"rows": figures, "low": limits}, [LOW]),
+        Sheet("not below", {"rows": figures[1:3], "low": limits[1:3]}, [LOW]),
+    ]
+    assert judge(sheets) == judged_by_hand(sheets)
 
 
 def test_sheets_without_rows_or_expectations_are_not_judged() -> None:

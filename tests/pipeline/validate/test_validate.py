@@ -106,6 +106,7 @@ def test_one_broken_row_per_rule_is_found_held_and_told(rows: Rows) -> None:
     assert stored["cure"]
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_the_same_validation_again_writes_nothing(rows: Rows) -> None:
     rows.attempts(clean("attempt", 1, queue_us=-1), clean("attempt", 2, drafted=1, accepted=2, rejected=0))
     first = validated(rows.lake)
@@ -117,6 +118,7 @@ def test_the_same_validation_again_writes_nothing(rows: Rows) -> None:
     ]
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_rows_that_are_mended_leave_quarantine_and_their_findings_go(rows: Rows) -> None:
     rows.attempts(clean("attempt", 1, queue_us=-1))
     assert not validated(rows.lake).gate
@@ -151,6 +153,7 @@ def test_more_rows_than_are_held_are_counted_and_the_first_by_line_are_held(rows
     assert len(violation.evidence) == 20
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_a_released_row_opens_the_gate_for_itself_alone(rows: Rows) -> None:
     rows.attempts(clean("attempt", 1, queue_us=-1), clean("attempt", 2, queue_us=-2))
     validated(rows.lake)
@@ -165,6 +168,7 @@ def test_a_released_row_opens_the_gate_for_itself_alone(rows: Rows) -> None:
     assert held(rows.lake) == []
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_a_row_is_released_from_a_rule_and_not_from_others(rows: Rows) -> None:
     rows.attempts(clean("attempt", 1, queue_us=-1, status="fine"))
     validated(rows.lake)
@@ -173,6 +177,7 @@ def test_a_row_is_released_from_a_rule_and_not_from_others(rows: Rows) -> None:
     assert told(validated(rows.lake)) == {("critical", "attempt", "word.status", 1)}
 
 
+@pytest.mark.usefixtures("by_hand")
 @pytest.mark.parametrize("decide", ["waive", "acknowledge"])
 def test_only_an_open_finding_shuts_the_gate(rows: Rows, decide: str) -> None:
     rows.attempts(*(clean("attempt", n, queue_us=-1) for n in range(MOST + 1)))
@@ -187,6 +192,7 @@ def test_only_an_open_finding_shuts_the_gate(rows: Rows, decide: str) -> None:
     assert validated(rows.lake, today=TODAY + A_DAY).gate is (decide == "acknowledge"), "a waiver ends"
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_a_waiver_does_not_cover_the_next_day(rows: Rows) -> None:
     rows.put(
         "attempt", clean("attempt", 1, queue_us=-1), clean("attempt", 2, DAY + A_DAY, queue_us=-1, arrived_at=None)
@@ -240,6 +246,7 @@ def test_two_tables_are_held_each_to_its_own(rows: Rows) -> None:
     assert [(table, line) for table, _, _, line, _, _ in held(rows.lake)] == [("attempt", 1), ("child", 2)]
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_a_run_over_one_table_or_day_leaves_what_was_found_elsewhere(rows: Rows) -> None:
     later = DAY + A_DAY
     rows.put("attempt", clean("attempt", 1, queue_us=-1), clean("attempt", 2, later, queue_us=-1, arrived_at=None))
@@ -269,6 +276,7 @@ def test_rows_of_a_file_that_was_not_taken_in_to_its_end_shut_the_gate(rows: Row
     assert rows.lake.scan("quarantine").collect()["importer"].to_list() == [NO_ACCOUNT]
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_rows_that_are_gone_are_told_with_their_files(rows: Rows, lines: Callable[..., Path]) -> None:
     (file,) = take(rows.lake, lines("a.jsonl", answer_of(1), answer_of(2))).files
     assert validated(rows.lake).gate
@@ -329,6 +337,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.usefixtures("by_hand")
 @pytest.mark.parametrize("commit", range(2))
 def test_killed_between_its_commits_a_validation_is_made_whole_by_the_next(
     rows: Rows, monkeypatch: pytest.MonkeyPatch, commit: int

@@ -59,7 +59,7 @@ def bounds(lake: Lake, part: Part) -> dict[str, Bound]:
     Raises:
         LakeError: the file cannot be read.
     """
-    with told("reading a footer", lake.root):
+    with told(f"reading {_named(lake, part)}", lake.root):
         store, path = lake.place.store_of(part.address)
         with store.open_input_file(path) as source:
             footer = pq.read_metadata(source)
@@ -104,7 +104,7 @@ def texts(
         LakeError: a file cannot be read.
     """
     for part in parts:
-        with told(f"reading texts of {table}", lake.root):
+        with told(f"reading {table} in {_named(lake, part)}", lake.root):
             store, path = lake.place.store_of(part.address)
             with store.open_input_file(path) as source:
                 footer = pq.read_metadata(source)
@@ -116,6 +116,11 @@ def texts(
                         found = {} if stretch is None else dict(zip(held, _texts(stretch), strict=True))
                         length = footer.row_group(group).num_rows if stretch is None else stretch.num_rows
                         yield part.day, {name: found.get(name, _unknown(length)) for name in columns}
+
+
+def _named(lake: Lake, part: Part) -> str:
+    """A file by its place in the lake, which is what is restored from a backup."""
+    return part.address.removeprefix("file://").removeprefix(f"{lake.root}/")
 
 
 def _texts(stretch: pa.RecordBatch) -> Iterator[pa.DictionaryArray]:
