@@ -79,10 +79,7 @@ def value(column: Column, number: int) -> Any:
     return made.get(str(kind), MOMENT if pa.types.is_timestamp(kind) else [])
 
 
-_COUNTED_UP = {"attempt_hi", "attempt_lo", "request_hi", "request_lo", "alias_hi", "alias_lo", "line", "low"} | {
-    "cell_hi",
-    "cell_lo",
-}
+_COUNTED_UP = set("attempt_hi attempt_lo request_hi request_lo alias_hi alias_lo cell_hi cell_lo line low".split())
 
 
 def clean(table: str, number: int, day: date = DAY, **changes: Any) -> Row:
