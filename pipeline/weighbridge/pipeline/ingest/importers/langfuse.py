@@ -62,7 +62,7 @@ FORMAT = LogFormat(
     what="Langfuse's observations",
 )
 # Observations that are calls by their own word, and where their metadata may name the provider.
-_CALLS = frozenset({"GENERATION", "EMBEDDING"})
+_CALLS = ("GENERATION", "EMBEDDING")
 _PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "ls_provider", "llm.provider")
 _NAMES = tuple(name for name in ROLES if name != SUMMED_TOTAL)
 # The dialect of a record, by whether it tells types of cached tokens and whether it tells one of reasoning.
@@ -75,7 +75,7 @@ _APIS = {
 _CACHE = frozenset({Role.CACHE_READ, Role.CACHE_WRITE, Role.CACHE_WRITE_5M, Role.CACHE_WRITE_1H})
 # What a log adds up for a total of its own: every type of usage.
 _PARTS = frozenset(_NAMES) - {"total", "totalTokens"}
-_TOKENS = frozenset({None, "", "TOKENS"})
+_TOKENS = (None, "", "TOKENS")
 
 
 def _usage(row: Mapping[str, object], key: bytes) -> Flattened:

@@ -38,7 +38,7 @@ FORMAT = LogFormat(
     marks=(frozenset({"id", "run_type", "trace_id"}), frozenset({"id", "run_type", "dotted_order"})),
     what="LangSmith's runs",
 )
-_CALLS = frozenset({"llm", "embedding"})
+_CALLS = ("llm", "embedding")
 _NAMES = tuple(name for name in dialect.DIALECT.roles if name != SUMMED_TOTAL)
 _OF_RUN = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_token_details", "completion_token_details")
 # Where a run keeps the usage of its answer, the surest first.

@@ -192,7 +192,7 @@ def _error_code(metadata: object) -> int | None:
 def _usage_expected(row: Mapping[str, object], status: AttemptStatus) -> bool | None:
     if status in {AttemptStatus.FAILED, AttemptStatus.REJECTED}:
         return False
-    generating = row.get("call_type") in _GENERATING
+    generating = str(row.get("call_type")) in _GENERATING
     return True if generating and status is AttemptStatus.SUCCEEDED else None
 
 
