@@ -61,8 +61,22 @@ def test_one_report_is_read_into_disjoint_counts(weighbridge: Run, tmp_path: Pat
         "input_total": 100,
         "output_total": 30,
         "total": 130,
-        "flags": [],
+        "flags": ["cached_off_grain"],  # this model caches in steps of 128
     }
+
+
+def test_the_table_shows_calls_beside_the_answer_under_its_line(weighbridge: Run, tmp_path: Path) -> None:
+    called = [
+        {"type": "advisor_message", "model": "claude-b", "input_tokens": 30, "output_tokens": 4},
+        {"type": "message", "input_tokens": 7, "output_tokens": 2},
+    ]
+    usage = {"input_tokens": 7, "output_tokens": 2, "iterations": called}
+    ran = weighbridge(
+        "read", written(tmp_path, {"provider": "anthropic", "api": "messages", "model": "claude-a", "usage": usage})
+    )
+    rows = [[cell.strip() for cell in line.split("│")] for line in ran.out.splitlines() if "│" in line]
+    assert [(row[0], row[3]) for row in rows] == [("1", "claude-a"), ("1/1", "claude-b")]
+    assert "30" in rows[1]
 
 
 def test_the_table_shows_the_same_figures(weighbridge: Run, tmp_path: Path) -> None:

@@ -93,7 +93,11 @@ class Tally:
 
 
 def _write(found: list[tuple[int, UsageReading | str]]) -> None:
-    readings = [(number, read) for number, read in found if not isinstance(read, str)]
+    readings: list[tuple[int | str, UsageReading]] = []
+    for number, read in found:
+        if not isinstance(read, str):
+            # Calls beside the answer have a line each, under the number of their record: 3/1, 3/2.
+            readings += [(number, read), *((f"{number}/{n}", child) for n, child in enumerate(read.children, 1))]
     if not readings:
         return
     classes = [
