@@ -1,8 +1,8 @@
 """Which cells may be judged by their rows: what the self-tests of all cells say, alone and together.
 
-A cell that broke its promise, or whose days scatter beyond all chance, is judged by whole days. What no cell shows
-alone, all cells of a task or of a class show together: if their days scatter more than rows with nothing in common
-could, as many rows count as one as that takes. Beyond two rows, they too are judged by whole days.
+A cell that broke its promise is judged by whole days. Where the days of a cell scatter beyond all chance, as many of
+its rows count as one as that takes. What no cell shows alone, all cells of a task or of a class show together, and then
+that holds for all of them. Beyond five rows whole days are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weighbridge.pipeline.baseline.spans import Floats
 # The self-test is a test too: of the cells it doubts, at most this share is doubted wrongly.
 DOUBT = Fraction(1, 100)
 # Rows that count as one, beyond which whole days are compared.
-_MOST = 2.0
+_MOST = 5.0
 # Where more than this part of the cells of a task is doubted one by one, the others only hide it better.
 _MANY = 0.25
 
@@ -49,27 +49,34 @@ def trust(tests: Sequence[SelfTest], family: Ints) -> list[Trust]:
         family: per series its task.
     """
     kept = [~no for no in _doubted([test.disagreement() for test in tests])]
-    steady = [own & ~no for own, no in zip(kept, _doubted([test.scattered() for test in tests]), strict=True)]
-    # One that is doubted already is no reason to doubt the others.
-    rest = [test.without(~own) for test, own in zip(tests, steady, strict=True)]
-    cluster = [np.ones(len(family)) for _ in tests]
+    doubted = [~own | no for own, no in zip(kept, _doubted([test.scattered() for test in tests]), strict=True)]
+    # What one cell scatters is no reason to doubt the others, unless it is no longer one.
+    rest = [test.without(no) for test, no in zip(tests, doubted, strict=True)]
+    cluster = [
+        np.maximum(np.where(no, test.dispersion(), 1.0), _of_most(test, no, family))
+        for test, no in zip(tests, doubted, strict=True)
+    ]
     for groups in (family, np.zeros(len(family), np.int64)):
         sums = [test.together(groups) for test in rest]
-        doubts = _doubted([each.scattered() for each in sums])
-        for place, (each, doubted) in enumerate(zip(sums, doubts, strict=True)):
-            found = np.where(doubted, each.dispersion(), 1.0)
+        for place, (each, no) in enumerate(zip(sums, _doubted([each.scattered() for each in sums]), strict=True)):
+            found = np.where(no, each.dispersion(), 1.0)
             cluster[place] = np.maximum(cluster[place], found[groups])
     return [
-        Trust(own, alone & (size <= _MOST) & ~_among(~alone, test.days > 0, family), np.minimum(size, _MOST))
-        for own, alone, size, test in zip(kept, steady, cluster, tests, strict=True)
+        Trust(own, own & (size <= _MOST), np.clip(size, 1.0, _MOST)) for own, size in zip(kept, cluster, strict=True)
     ]
 
 
-def _among(doubted: Mask, tested: Mask, family: Ints) -> Mask:
-    """Cells of tasks of which many of the tested cells are doubted one by one."""
-    of_task, out_of = (np.bincount(family, weights=each.astype(np.float64)) for each in (doubted & tested, tested))
-    found: Mask = ((of_task > 1) & (of_task > _MANY * out_of))[family]
-    return found
+def _of_most(test: SelfTest, doubted: Mask, family: Ints) -> Floats:
+    """Per cell how far the cells of its task scatter, where many of them are doubted one by one; else 1.
+
+    The median of the cells: one incident nobody has looked at yet says nothing about the others.
+    """
+    out, scatter = np.ones(len(family)), test.dispersion()
+    for task in np.unique(family[doubted]):
+        own = (family == task) & (test.days > 0)
+        if 1 < (doubted & own).sum() > _MANY * own.sum():
+            out[family == task] = np.median(scatter[own])
+    return out
 
 
 def _doubted(chances: list[Floats]) -> list[Mask]:
