@@ -7,6 +7,7 @@ The table is constructed after the schema of litellm 1.110.2, its rows are those
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pwd
 import shutil
@@ -26,6 +27,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from weighbridge.cli.main import execute
 from weighbridge.pipeline.ingest.importers.litellm import COLUMNS
 from weighbridge.pipeline.ingest.ingest import ingest
 from weighbridge.pipeline.ingest.litellm_table import DatabaseError, Window, _session, pull
@@ -221,6 +223,24 @@ def test_rows_become_calls_with_nothing_but_what_the_reader_may_see(server: Serv
     assert not list(home.state.glob("pull-*"))
     written = [path for path in home.root.rglob("*") if path.is_file()]
     assert not [path for path in written if b"canary" in path.read_bytes() or b"alice" in path.read_bytes()]
+
+
+def test_the_command_line_prices_what_it_pulled_and_shows_no_secret(
+    server: Server, database: str, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    insert(server, database, *recorded())
+    monkeypatch.setenv("LITELLM_DATABASE_URL", server.as_user("reader", database))
+    asked = ["ingest", "--from", "litellm", "--since", "2026-03-02", "--until", "2026-03-02", "--json"]
+    log = logging.getLogger("weighbridge")
+    monkeypatch.setattr(log, "handlers", list(log.handlers))
+    monkeypatch.setattr(log, "level", log.level)
+    with pytest.raises(SystemExit) as ended:
+        execute([*asked, "--config", str(home.root), "--log-level", "debug"])
+    shown = capsys.readouterr()
+    assert ended.value.code == 0
+    told = json.loads(shown.out)
+    assert (told["priced"], [file["rows_out"] for file in told["files"]]) == (3, [4])
+    assert PASSWORD not in shown.out + shown.err
 
 
 def test_the_same_rows_in_an_export_are_known(server: Server, database: str, home: Home) -> None:
