@@ -2,7 +2,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-full lint types contracts vocabulary lock check clean
+.PHONY: demo test test-full lint types contracts vocabulary facts lock check clean
 
 demo:
 	./setup.sh demo
@@ -30,6 +30,10 @@ contracts: $(BIN)/ruff
 # Writes schemas/vocabulary.json anew; a test fails where it is out of date.
 vocabulary: $(BIN)/ruff
 	$(BIN)/python -m weighbridge.schemas.export schemas/vocabulary.json
+
+# Writes docs/usage-facts.md anew; a test fails where it is out of date.
+facts: $(BIN)/ruff
+	$(BIN)/python -m weighbridge.pipeline.ingest.facts_page docs/usage-facts.md
 
 # Writes constraints.txt from what is installed in the environment.
 lock: $(BIN)/ruff

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
 from weighbridge.pipeline.ingest.dialects import all_dialects, dialect_for
 from weighbridge.pipeline.ingest.fact import Axis, Basis, Fact, Repair, all_facts
+from weighbridge.pipeline.ingest.facts_page import page
 from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.outcome import words
 from weighbridge.pipeline.ingest.reading import read_usage
@@ -151,6 +153,12 @@ def test_counts_off_the_step_of_their_model_are_noticed_and_stay_proved(
     read = read_usage({"provider": "openai", "api": "responses", "model": model, "usage": usage})
     assert (read.verdict, read.flags) == (Verdict.PROVED, flags)
     assert (read.counts["cache_read"], read.counts["reasoning"]) == (cached, reasoning)
+
+
+def test_the_page_of_facts_is_up_to_date() -> None:
+    found = (Path(__file__).resolve().parents[3] / "docs" / "usage-facts.md").read_text(encoding="utf-8")
+    assert found == page(), "run `python -m weighbridge.pipeline.ingest.facts_page docs/usage-facts.md`"
+    assert all(f"]({fact.source})" in found for fact in FACTS)
 
 
 def test_a_day_that_is_none_is_no_day() -> None:
