@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.pipeline.ingest import reading
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
 from weighbridge.pipeline.ingest.dialects import all_dialects, dialect_for
 from weighbridge.pipeline.ingest.fact import Axis, Basis, Fact, Repair, all_facts
@@ -161,11 +162,26 @@ def test_the_page_of_facts_is_up_to_date() -> None:
     assert all(f"]({fact.source})" in found for fact in FACTS)
 
 
-def test_a_day_that_is_none_is_no_day() -> None:
-    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-    for day in ("2026-03-01", "yesterday", 20260301, None, date(2026, 3, 1)):
-        read = read_usage({"provider": "openai", "api": "chat", "model": "gpt-4o", "usage": usage, "day": day})
-        assert read.total == 7
+@pytest.mark.parametrize(
+    ("told", "day"),
+    [
+        ({"day": "2026-03-01"}, MARCH),
+        ({"day": MARCH}, MARCH),
+        ({"at": "2026-03-01T23:30:00Z"}, MARCH),
+        ({"at": "2026-03-02T00:30:00+02:00"}, MARCH),
+        ({"day": "2026-04-01", "at": "2026-03-01T12:00:00"}, APRIL),
+        ({"day": "yesterday", "at": "2026-03-01 12:00"}, MARCH),
+        ({"day": 20260301, "at": "0001-01-01T00:00:00+14:00"}, None),
+        ({}, None),
+    ],
+)
+def test_the_day_of_a_record_is_that_of_its_day_or_time_in_utc(
+    told: dict[str, object], day: date | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[date | None] = []
+    monkeypatch.setattr(reading, "read_parts", lambda *_, day, **__: asked.append(day))
+    read_usage({"provider": "openai", "api": "chat", "usage": {"prompt_tokens": 3}, **told})
+    assert asked == [day]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
@@ -116,7 +116,8 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
     """Read one record: provider, api, model, and one of usage (object), response (body) or events (list).
 
     `headers` may hold those of the response: some services count there, and only there.
-    Where the meaning depends on the day, `day` (YYYY-MM-DD, in UTC) says which; without it the newest is taken.
+    Where the meaning depends on the day, `day` (YYYY-MM-DD, in UTC) or `at` (an ISO time; UTC where it names no zone)
+    says which; without them the newest is taken.
     An optional `context` holds `ended` and `local_counts` {prompt_tokens, delivered_output_tokens}. Never raises on
     data: what cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
 
@@ -146,7 +147,7 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
     if headers.leaves or headers.refusals:
         parts = [*parts, Part(ReportPart.HEADER, headers, parts[0].ended)]
     local = context.get("local_counts")
-    day = _day(record.get("day"))
+    day = _day(record.get("day")) or _day(record.get("at"))
     return read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {}, day=day)
 
 
@@ -258,12 +259,13 @@ def _named(value: object) -> str | None:
 
 
 def _day(value: object) -> date | None:
-    """A day, or null where it is none."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
+    """The day in UTC of a date or a time, or null where it is neither."""
     try:
-        return date.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+        told = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(told, datetime):
+            return (told.astimezone(UTC) if told.tzinfo else told).date()
+        return told if isinstance(told, date) else None
+    except (ValueError, OverflowError):
         return None
 
 
