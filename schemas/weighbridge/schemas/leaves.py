@@ -98,7 +98,7 @@ rejected_prediction_tokens responseTokenCount text_tokens thinking_tokens though
 toolUsePromptTokenCount totalTokenCount totalTokens total_cached_tokens total_input_tokens total_output_tokens
 total_thought_tokens total_tokens total_tool_use_tokens video_tokens tokens num_tokens
 num_draft_tokens num_accepted_draft_tokens num_spec_tokens num_spec_steps
-cache_creation_tokens grok_tokens device host storage
+cache_creation_tokens grok_tokens device host storage tool_output_tokens
 input_length token_count tokens_cached tokens_evaluated tokens_predicted totalOutputTextTokenCount
 """
 _TALLY_KEYS = """

@@ -13,10 +13,10 @@ import pytest
 from weighbridge.pipeline.conformance import OWN_CASES, Outcome, run_case, run_file
 
 CASES: list[dict[str, Any]] = [json.loads(line) for line in OWN_CASES.read_text(encoding="utf-8").splitlines()]
-# What cases of the shared file must be right: those of one report and prices by class.
+# What cases of the shared file must be right: those of one report and prices by class, of duplicates and of engines.
 SHARED_PASS = set(
     "B01 B03 B05 B07 B09 B11a B11b B13 B15 B17 B19 B21 B23 B25 B29 B31 B33 B35 B37 B39 B45 B47 B49 B51 B53 B55 B57 B59 "
-    "B61 B63 B79 B81 B83 B89 B91 B93 B95 B99 B111".split()
+    "B61 B63 B79 B81 B83 B89 B91 B93 B95 B99 B103 B103b B105 B111".split()
 )
 
 

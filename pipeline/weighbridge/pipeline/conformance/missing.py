@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weighbridge.pipeline.conformance import dedup
+from weighbridge.pipeline.conformance import dedup, engine
 from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, TOTALS, Case, mapping, word
 from weighbridge.pipeline.ingest.dialects import dialect_for
+from weighbridge.pipeline.ingest.router_estimate import BLOCK, ROUTER
 from weighbridge.pipeline.price.keys import KEYS
 
-DEDUP = "dedup"
+DEDUP, ENGINE = "dedup", "engine"
 _KINDS = {
     "period": "needs matching (kind period)",
-    "engine": "needs engine records (kind engine)",
     "other": "needs more than reading and pricing (kind other)",
 }
 _INPUT = frozenset({"provider", "api", "model", "prices", "context", *BODIES})
@@ -57,14 +57,21 @@ def _needs(case: Case) -> Iterator[str]:
         yield from _unknown(case.expect, "expect", dedup.EXPECT, {})
         yield from (f"needs {path}" for path in dedup.unknown_fields(case))
         return
+    known_input, known_context, known_expect = _INPUT, _CONTEXT, _EXPECT
+    if case.kind == ENGINE:
+        if {"counters_before", "records"} & set(case.given):
+            yield "needs the counters of an engine and its attempts (kind engine)"
+            return
+        known_input, known_context = _INPUT | {engine.TIMINGS}, _CONTEXT | {ROUTER, BLOCK}
+        known_expect = _EXPECT | set(engine.EXPECT)
     if dialect_for(case.provider, case.api) is None:
         yield f"needs a dialect for ({case.provider}, {case.api})"
-    yield from _unknown(case.given, "input", _INPUT, _NEEDS_INPUT)
-    yield from _unknown(case.context, "input.context", _CONTEXT, _NEEDS_CONTEXT)
+    yield from _unknown(case.given, "input", known_input, _NEEDS_INPUT)
+    yield from _unknown(case.context, "input.context", known_context, _NEEDS_CONTEXT)
     if case.given.get("prices") is not None:
         prices = mapping(case.given["prices"], "input.prices")
         yield from _unknown(prices, "input.prices", frozenset(KEYS), {"character": "needs a price per character"})
-    yield from _unknown(case.expect, "expect", _EXPECT, {"priced_at": "needs prices by terms (priced_at)"})
+    yield from _unknown(case.expect, "expect", known_expect, {"priced_at": "needs prices by terms (priced_at)"})
     if case.expect.get("estimated") is not None:
         yield from _unknown(mapping(case.expect["estimated"], "expect.estimated"), "expect.estimated", ESTIMATES, {})
 

@@ -11,7 +11,8 @@ from typing import Any
 from weighbridge.pipeline.conformance.case import BODIES, Case, MalformedCaseError, case_id, parsed
 from weighbridge.pipeline.conformance.compare import compared
 from weighbridge.pipeline.conformance.dedup import compared_records
-from weighbridge.pipeline.conformance.missing import DEDUP, missing
+from weighbridge.pipeline.conformance.engine import compared_engine
+from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, missing
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.schemas.errors import ConfigError
 
@@ -93,6 +94,8 @@ def _run(case: Case) -> CaseResult:
         outcomes = list(compared_records(case))
     elif case.body is None:
         raise MalformedCaseError(f"input has none of {', '.join(BODIES)}")
+    elif case.kind == ENGINE:
+        outcomes = list(compared_engine(case))
     else:
         outcomes = list(compared(case, read_usage(case.record()), case.prices()))
     if not outcomes:

@@ -138,10 +138,12 @@ class Absent:
     Attributes:
         zero: the provider leaves the field out where it is zero, or had nothing to count before the field existed.
         zero_beside: zero where one of these other fields is there, else unknown: the object that holds them was given.
+        whole: where what was cached is not shown, it is not taken out of the input either, which then is the prompt.
     """
 
     zero: frozenset[Role] = frozenset()
     zero_beside: Mapping[Role, frozenset[Role]] = field(default_factory=dict)
+    whole: bool = False
 
 
 class Merge(StrEnum):

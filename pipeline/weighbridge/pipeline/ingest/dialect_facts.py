@@ -83,11 +83,13 @@ def _absent_facts(absent: Absent) -> Facts:
     return {
         "zero": _sorted(absent.zero),
         "zero_beside": [[str(role), _sorted(beside)] for role, beside in absent.zero_beside.items()],
+        **({"whole": True} if absent.whole else {}),
     }
 
 
 def _absent_of(facts: Facts) -> Absent:
-    return Absent(_roles(facts["zero"]), {Role(role): _roles(beside) for role, beside in facts["zero_beside"]})
+    beside = {Role(role): _roles(others) for role, others in facts["zero_beside"]}
+    return Absent(_roles(facts["zero"]), beside, whole=facts.get("whole", False))
 
 
 def _stream_facts(stream: Stream) -> Facts:

@@ -48,6 +48,7 @@ class Known(NamedTuple):
     cached: int  # reads and writes, as far as known
     cached_known: bool
     repaired: bool = False  # the input was mended: it is what was not cached
+    whole: bool = False  # what was cached is not shown, and the input holds it
 
 
 def has_counts(values: Mapping[Role, int]) -> bool:
@@ -69,7 +70,9 @@ def fill(dialect: Dialect, provider: str | None, figures: Figures) -> Known:
         writes = split_writes(values, of[Role.CACHE_WRITE], stale=figures.stale_split)
     parts = (of[Role.CACHE_READ], *writes[:3])
     repaired = bool(figures.noticed & Flag.REPAIRED_NEGATIVE_INPUT)
-    return Known(of, writes, sum(part or 0 for part in parts), None not in parts, repaired)
+    return Known(
+        of, writes, sum(part or 0 for part in parts), None not in parts, repaired, absent.whole and None in parts
+    )
 
 
 def completed(values: Mapping[Role, int]) -> tuple[dict[Role, int], int]:

@@ -55,7 +55,8 @@ def fill(dialect: Dialect, provider: str | None, figures: pl.DataFrame) -> Known
     frame = frame.with_columns(
         cached=total(parts), cached_known=pl.all_horizontal([part.is_not_null() for part in parts])
     )
-    return Known(frame, of)
+    whole = ~pl.col("cached_known") if dialect.absent_for(provider).whole else NO
+    return Known(frame.with_columns(whole=whole), of)
 
 
 def completed(figures: pl.DataFrame) -> pl.DataFrame:

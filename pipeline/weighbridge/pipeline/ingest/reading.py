@@ -15,6 +15,7 @@ from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.merge import merge
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
+from weighbridge.pipeline.ingest.router_estimate import ROUTER, judged
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
 from weighbridge.pipeline.ingest.speakers import Lookup
 from weighbridge.schemas.enumerations import Ended, ReportPart, Verdict
@@ -118,8 +119,9 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
     `headers` may hold those of the response: some services count there, and only there.
     Where the meaning depends on the day, `day` (YYYY-MM-DD, in UTC) or `at` (an ISO time; UTC where it names no zone)
     says which; without them the newest is taken.
-    An optional `context` holds `ended` and `local_counts` {prompt_tokens, delivered_output_tokens}. Never raises on
-    data: what cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
+    An optional `context` holds `ended`, `local_counts` {prompt_tokens, delivered_output_tokens}, and what a router in
+    front of the engine took for cached (`router_overlap_blocks` of `block_size` tokens). Never raises on data: what
+    cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
 
     Args:
         record: the parsed JSON object.
@@ -148,7 +150,10 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
         parts = [*parts, Part(ReportPart.HEADER, headers, parts[0].ended)]
     local = context.get("local_counts")
     day = _day(record.get("day")) or _day(record.get("at"))
-    return read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {}, day=day)
+    reading = read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {}, day=day)
+    if ROUTER not in context:
+        return reading
+    return replace(reading, flags=tuple(sorted({*reading.flags, *judged(context, reading.counts["cache_read"])})))
 
 
 def read_parts(

@@ -134,7 +134,7 @@ def weigh(dialect: Dialect, reading: Reading, known: Known) -> Candidate:
     of, declared = known.of, dialect.readings[0]
     # A part that is unknown cannot tell two readings apart: only the declared one is looked at. But reasoning beside
     # the output may be hidden: then it is what the total counts beyond input and output.
-    inside = (reading if known.cached_known and not known.repaired else declared).input_includes_cache
+    inside = known.whole or (reading if known.cached_known and not known.repaired else declared).input_includes_cache
     told = of[Role.REASONING] is not None or not declared.output_includes_reasoning
     thinks = (reading if told else declared).output_includes_reasoning
     tool = (reading if of[Role.TOOL_PROMPT] is not None else declared).input_includes_tool_prompt

@@ -66,7 +66,7 @@ def weigh(dialect: Dialect, reading: Reading, known: Known) -> pl.DataFrame:
     """What one reading makes of the figures, and in `misfits` which laws it breaks: zero where it fits."""
     of, declared = known.of, dialect.readings[0]
     cached_told = pl.col("cached_known") & ~pl.col("repaired")
-    inside = _answer(reading.input_includes_cache, declared.input_includes_cache, cached_told)
+    inside = _answer(reading.input_includes_cache, declared.input_includes_cache, cached_told) | pl.col("whole")
     # Reasoning beside the output may be hidden: then it is what the total counts beyond input and output.
     told = of[Role.REASONING].is_not_null() | (not declared.output_includes_reasoning)
     thinks = _answer(reading.output_includes_reasoning, declared.output_includes_reasoning, told)

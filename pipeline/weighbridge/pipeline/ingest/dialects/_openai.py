@@ -101,6 +101,8 @@ OUTPUT_DETAILS: Mapping[str, Role] = {
     "accepted_prediction_tokens": Role.ACCEPTED_PREDICTION,
     "rejected_prediction_tokens": Role.REJECTED_PREDICTION,
     "grok_tokens": Role.EVIDENCE,
+    # vLLM: what its own tools answered between two turns; the model did not write it, and reads it as input.
+    "tool_output_tokens": Role.EVIDENCE,
 }
 
 
