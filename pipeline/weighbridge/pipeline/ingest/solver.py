@@ -95,7 +95,7 @@ def choose(dialect: Dialect, candidates: Sequence[Candidate], known: Known, noti
         verdict, why = Verdict.ASSUMED, Why.REPAIRED
     elif noticed & Flag.SERVICE_COUNT_DIFFERS:
         verdict, why = Verdict.ASSUMED, Why.SERVICE_DIFFERS
-    elif several or (Axis.INPUT_INCLUDES_CACHE in dialect.guessed and not known.cached_known):
+    elif several or guesses(dialect, known):
         verdict, why = Verdict.ASSUMED, Why.DECLARED
     elif len(fitting) == len(candidates):
         verdict, why = Verdict.PROVED, Why.ALL_AGREE
@@ -109,6 +109,12 @@ def choose(dialect: Dialect, candidates: Sequence[Candidate], known: Known, noti
         noticed |= Flag.CACHE_DETAIL_MISSING
     code = encode(verdict, why, chosen, noticed, unsaid(one))
     return Solution(code, one.input_total, one.output_total, one.total, one.classes, one.cells)
+
+
+def guesses(dialect: Dialect, known: Known) -> bool:
+    """Whether the input rests on what the dialect can only guess; an input that is not told rests on nothing."""
+    told = known.of[Role.INPUT] is not None and not known.cached_known
+    return told and Axis.INPUT_INCLUDES_CACHE in dialect.guessed
 
 
 def _nothing(verdict: Verdict, why: Why, flags: int) -> Solution:

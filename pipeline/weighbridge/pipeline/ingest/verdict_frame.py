@@ -30,7 +30,7 @@ def conclude(dialect: Dialect, known: Known, best: pl.DataFrame, weighed: int) -
         declares=pl.lit(dialect.known),
         weighed_total=known.of[Role.TOTAL].is_not_null(),
         only_counted=pl.col(Role.WOULD_BE_INPUT).is_not_null() if Role.WOULD_BE_INPUT in known.frame.columns else NO,
-        guessed=~pl.col("cached_known") & pl.lit(Axis.INPUT_INCLUDES_CACHE in dialect.guessed),
+        guessed=_guesses(dialect, known),
         cache_matters=pl.lit(not dialect.direct),
     )
     frame = pl.concat([context, best], how="horizontal")
@@ -54,6 +54,11 @@ def conclude(dialect: Dialect, known: Known, best: pl.DataFrame, weighed: int) -
         | _unsaid() * (1 << outcome.UNSAID_AT)
     )
     return frame.select(code.alias("code"), *(pl.when("settled").then(name).alias(name) for name in NUMBERS))
+
+
+def _guesses(dialect: Dialect, known: Known) -> pl.Expr:
+    told = known.of[Role.INPUT].is_not_null() & ~pl.col("cached_known")
+    return told & pl.lit(Axis.INPUT_INCLUDES_CACHE in dialect.guessed)
 
 
 def _flags(usable: pl.Expr) -> pl.Expr:
