@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weighbridge.pipeline.conformance import dedup, engine
+from weighbridge.pipeline.conformance import charged, dedup, engine
 from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, TOTALS, Case, mapping, word
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.router_estimate import BLOCK, ROUTER
 from weighbridge.pipeline.price.keys import KEYS
 
-DEDUP, ENGINE = "dedup", "engine"
+DEDUP, ENGINE, NUMERIC, RECORDS = "dedup", "engine", "numeric", "records"
 _KINDS = {
     "period": "needs matching (kind period)",
     "other": "needs more than reading and pricing (kind other)",
@@ -51,11 +51,12 @@ def _needs(case: Case) -> Iterator[str]:
         # What such a case holds beside is of its kind, so it is not listed.
         yield _KINDS[case.kind]
         return
-    if case.kind == DEDUP:
-        yield from _unknown(case.given, "input", dedup.INPUT, {})
-        yield from _unknown(case.context, "input.context", dedup.CONTEXT, {})
-        yield from _unknown(case.expect, "expect", dedup.EXPECT, {})
-        yield from (f"needs {path}" for path in dedup.unknown_fields(case))
+    of_records = charged if case.kind == NUMERIC and RECORDS in case.given else dedup
+    if of_records is charged or case.kind == DEDUP:
+        yield from _unknown(case.given, "input", of_records.INPUT, {})
+        yield from _unknown(case.context, "input.context", of_records.CONTEXT, {})
+        yield from _unknown(case.expect, "expect", of_records.EXPECT, {})
+        yield from (f"needs {path}" for path in of_records.unknown_fields(case))
         return
     known_input, known_context, known_expect = _INPUT, _CONTEXT, _EXPECT
     if case.kind == ENGINE:

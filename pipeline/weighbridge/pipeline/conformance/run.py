@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from weighbridge.pipeline.conformance.case import BODIES, Case, MalformedCaseError, case_id, parsed
+from weighbridge.pipeline.conformance.charged import compared_costs
 from weighbridge.pipeline.conformance.compare import compared
 from weighbridge.pipeline.conformance.dedup import compared_records
 from weighbridge.pipeline.conformance.engine import compared_engine
-from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, missing
+from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, RECORDS, missing
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.schemas.errors import ConfigError
 
@@ -92,6 +93,8 @@ def _run(case: Case) -> CaseResult:
         return CaseResult(case.id, Outcome.UNSUPPORTED, [], needed)
     if case.kind == DEDUP:
         outcomes = list(compared_records(case))
+    elif case.kind == NUMERIC and RECORDS in case.given:
+        outcomes = list(compared_costs(case))
     elif case.body is None:
         raise MalformedCaseError(f"input has none of {', '.join(BODIES)}")
     elif case.kind == ENGINE:
