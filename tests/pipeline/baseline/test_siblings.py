@@ -32,7 +32,7 @@ def p_values(seed: int, **how: float) -> pl.DataFrame:
         {"cells": 300, "a_day": 2.0},
         {"cells": 300, "a_day": 0.5},
         {"cells": 300, "a_day": 2.0, "of_days": 0.2},
-        {"cells": 60, "a_day": 60.0, "of_days": 0.2},
+        {"cells": 60, "a_day": 60.0, "of_days": 0.4},
     ],
     ids=["few rows", "very few", "few rows, days differ", "many rows, days differ"],
 )
