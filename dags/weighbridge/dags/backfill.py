@@ -21,5 +21,5 @@ def backfill(first: date, last: date, config: Path | None = None, release_again:
         release_again: also the histograms for everybody that were released before.
     """
     with run_of("backfill", config) as run:
-        run.go(steps_of(release_again=release_again), span_of(first, last))
+        run.go(steps_of(release_again=release_again), span_of(first, last, run.today))
         return run.told()

@@ -111,7 +111,9 @@ class Run:
         create_table_artifact(table=rows, key=f"weighbridge-{self.name}", description="What each step did")
         if self.files:
             lines = "\n".join(f"- `{path}`" for path in self.files)
-            create_markdown_artifact(markdown=f"# Files\n\n{lines}\n", key=f"weighbridge-{self.name}-files")
+            create_markdown_artifact(
+                markdown=f"# Files\n\n{lines}\n", key=f"weighbridge-{self.name}-files", description="What was made"
+            )
 
 
 def pieces_of(step: Step, asked: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -137,7 +139,8 @@ def run_of(name: str, config: Path | None) -> Iterator[Run]:
     """
     home = guarded(open_home)(find_config(config, os.environ))
     with turn(home, wait_s=WAIT_S):
-        progress = create_progress_artifact(progress=0.0, key=f"weighbridge-{name}-progress")
+        key = f"weighbridge-{name}-progress"
+        progress = create_progress_artifact(progress=0.0, key=key, description="How much of the run is done")
         run = Run(name, home, datetime.now(UTC).date(), progress)
         try:
             yield run

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from prefect import Task
 from prefect.client.schemas.objects import State, TaskRun
 
+from weighbridge.pipeline.run.failure import refused_by_machine
 from weighbridge.schemas.errors import Terminal, Transient, WeighbridgeError
 
 P = ParamSpec("P")
@@ -24,6 +25,7 @@ class CrashError(WeighbridgeError, Terminal):
 def guarded(work: Callable[P, T]) -> Callable[P, T]:
     """Let our own errors pass, and every other as its type and places: Prefect logs and stores what a task raises.
 
+    What the system refused, such as a file that is another user's, is no fault of the program and is said in words.
     What is raised instead is raised after the other was handled, so that it is no context of it either: a traceback
     shows the text of every exception that led to one.
     """
@@ -34,11 +36,13 @@ def guarded(work: Callable[P, T]) -> Callable[P, T]:
             return work(*arguments, **named)
         except WeighbridgeError:
             raise
+        except OSError as error:
+            told: WeighbridgeError = refused_by_machine(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, its text stays here
             frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
             places = ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames)
-            crash = CrashError(f"{type(error).__name__} at {places}; this is a fault of the program, please report it")
-        raise crash
+            told = CrashError(f"{type(error).__name__} at {places}; this is a fault of the program, please report it")
+        raise told
 
     return call
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 
 import typer
 
+from weighbridge.pipeline.run.failure import of_machine
 from weighbridge.schemas.errors import Transient, WeighbridgeError
 
 CLEAN = 0
@@ -20,14 +20,7 @@ REFUSED = 3  # a gate refused
 CRASH = 70  # a fault of the program
 PIPE_CLOSED = 141  # the reader of our output went away, as for every Unix tool
 INTERRUPTED = 130
-
-_HINTS = {
-    errno.ENOSPC: "make room on that disk and run the command again; what was committed is safe",
-    errno.EACCES: "check the owner and mode of that path, or run the command as its owner",
-    errno.EPERM: "check the owner and mode of that path, or run the command as its owner",
-    errno.EROFS: "that file system is read-only; name another place",
-    errno.ENOENT: "check the path",
-}
+TERMINATED = 143  # as of any process that was sent SIGTERM
 
 
 @contextmanager
@@ -49,9 +42,7 @@ def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
         complain(f"{error}{advice}")
         raise typer.Exit(USAGE) from None
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        hint = _HINTS.get(error.errno or 0, "check the path and the disk")
-        complain(f"{error.strerror or type(error).__name__}{where}; {hint}")
+        complain(of_machine(error))
         raise typer.Exit(USAGE) from None
     except ModuleNotFoundError as error:
         if (error.name or "weighbridge").startswith("weighbridge"):

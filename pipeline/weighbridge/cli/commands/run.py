@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable
 from collections.abc import Mapping as Given
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +14,7 @@ import typer
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.commands.ingest import Day, Importer, Mapping
 from weighbridge.cli.commands.nightly import Came
-from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED, complain
+from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED, TERMINATED, complain
 from weighbridge.cli.open_findings import weighty
 from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day, parse_month
 from weighbridge.cli.output import write_json, write_line, write_table
@@ -72,7 +74,10 @@ def backfill(
 
     Safe to kill and to run again. Exit 1 where a finding of their months is open and at least a warning.
     """
+    from weighbridge.pipeline.run.backfill import span_of
+
     home = home_of(ctx, config, log_level)
+    span_of(since, until, datetime.now(UTC).date())  # what cannot be is said before anything is started
     _settle(home)
     from weighbridge.dags.backfill import backfill as flow
 
@@ -122,10 +127,14 @@ def retention(
 
 
 def _settle(home: Home) -> None:
-    """Say where Prefect is to keep its files before anything imports it."""
+    """Say where Prefect is to keep its files before anything imports it.
+
+    A temporary server is stopped when the interpreter ends in order, which a signal to stop has to lead to as well.
+    """
     from weighbridge.dags.quiet import settle
 
-    settle(home.state)
+    if settle(home.state):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
 
 
 def _told(home: Home, flow: Flow, given: Given[str, object], *, as_json: bool) -> int:
@@ -136,14 +145,24 @@ def _told(home: Home, flow: Flow, given: Given[str, object], *, as_json: bool) -
     except GateRefusedError as error:
         complain(str(error))
         return REFUSED
+    heavy = weighty(home.lake(), told["units"].get("reconcile", []))
     if as_json:
         write_json(told)
     else:
-        rows = [(step, name, count) for step, counts in told["counts"].items() for name, count in counts.items()]
+        _tell(told, heavy=heavy)
+    return FINDINGS if heavy else CLEAN
+
+
+def _tell(told: dict[str, Any], *, heavy: bool) -> None:
+    rows = [(step, name, count) for step, counts in told["counts"].items() for name, count in counts.items()]
+    if rows:
         write_table(["step", "what", "count"], rows)
-        for path in told["files"]:
-            write_line(path)
-    return FINDINGS if weighty(home.lake(), told["units"].get("reconcile", [])) else CLEAN
+    else:
+        write_line("Nothing to do: these days have no rows.")
+    for path in told["files"]:
+        write_line(path)
+    if heavy:
+        write_line("\nFindings that are at least a warning are open.\nNext: weighbridge findings ls")
 
 
 COMMAND = Command("run", run, WEIGH, order=6)

@@ -51,19 +51,14 @@ def backfill(
         wait_s: how long to wait for another run, or for another writer of the lake, seconds.
 
     Raises:
-        ConfigError: the first day is after the last.
+        ConfigError: the first day is after the last, or still to come.
         LakeBusyError: something else was writing for longer than `wait_s`; running it again finishes it.
         DiskFullError: running it again finishes it.
     """
-    span = span_of(first, last)
+    today = today or datetime.now(UTC).date()
+    span = span_of(first, last, today)
     with turn(home, wait_s=wait_s):
-        done = walk(
-            home,
-            steps_of(release_again=release_again),
-            today=today or datetime.now(UTC).date(),
-            span=span,
-            wait_s=wait_s,
-        )
+        done = walk(home, steps_of(release_again=release_again), today=today, span=span, wait_s=wait_s)
     return Backfill(
         days=done.units.get(READ.name, ()),
         months=done.units.get(RECONCILE.name, ()),
@@ -78,12 +73,14 @@ def steps_of(*, release_again: bool) -> tuple[Step, ...]:
     return tuple(SHARE_AGAIN if release_again and step is SHARE else step for step in ANEW)
 
 
-def span_of(first: date, last: date) -> Span:
-    """A range of days.
+def span_of(first: date, last: date, today: date) -> Span:
+    """A range of days, that may reach beyond `today` but not begin there.
 
     Raises:
-        ConfigError: the first day is after the last.
+        ConfigError: the first day is after the last, or still to come.
     """
     if first > last:
         raise ConfigError(f"the first day {first} is after the last day {last}; give them in order")
+    if first > today:
+        raise ConfigError(f"the first day {first} is still to come: it is {today} in UTC; give days that have begun")
     return Span(first, last)

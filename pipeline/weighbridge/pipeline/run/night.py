@@ -132,6 +132,8 @@ def pack(home: Home, days: Iterable[date], today: date) -> Recompressed | None:
 
     The same ids in fewer blocks are no news: what was done with their months stays done.
     """
+    if key_provider(home.settings) is None:  # nobody's marks need to be looked at
+        return None
     lake = home.lake()
     with lake.lock(), no_news(home, NIGHT, today):
         return pack_ids(home, set(days), lake=lake)
