@@ -12,12 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import date
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +29,43 @@ from tests.conftest import ROOT
 
 from weighbridge.pipeline.run.demo import new_home
 from weighbridge.pipeline.run.home import Home, open_home
+from weighbridge.pipeline.run.month import monthly
 from weighbridge.pipeline.run.night import Intake, night
 from weighbridge.pipeline.simulate.simulate import simulate
 
 # One process serves all tests of a folder, so they go to one worker of the test run (`--dist loadgroup`).
 PREFECT = pytest.mark.xdist_group("prefect")
 FIRST_DAY = date(2026, 1, 5)
-SLOW_S = 240
+MONTH = "2026-01"
+ZONES = ("Europe/Berlin", "America/New_York", "Asia/Shanghai")
+CRONS = ("5 2 * * *", "30 2 * * *", "5 6 4-8 * *")
+YEAR = ("2026-01-01T00:00:00+00:00", "2026-12-31T23:59:59+00:00")
+SLOW_S = 600
+_HERE = Path(__file__).parent
 _SILENT = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+# What a server does on the side and no test looks at.
+_IDLE = ("SCHEDULER", "LATE_RUNS", "PAUSE_EXPIRATIONS", "CANCELLATION_CLEANUP", "FOREMAN")
+# Prefect takes these for a reason to be silent; here it has to be so without them.
+_CI = ("CI", "GITHUB_", "GITLAB_", "BUILD_", "JENKINS_", "TRAVIS", "BUILDKITE")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything of this folder goes to one process."""
-    here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if _HERE in item.path.parents:
             item.add_marker(PREFECT)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of a process that knows no Prefect but the one that is named."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "WEIGHBRIDGE_"))}
-    return kept | {"HOME": str(home), "PREFECT_HOME": str(home / "prefect"), **_SILENT} | more
+    """The environment of a process that knows no Prefect but the one that is named.
+
+    What it looks up or connects to beside loopback is noted in the file `called` of that folder.
+    """
+    other = ("PREFECT_", "WEIGHBRIDGE_", *_CI)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(other)}
+    found = (str(_HERE / "watched"), str(ROOT), os.environ.get("PYTHONPATH", ""))
+    watched = {"PYTHONPATH": os.pathsep.join(filter(None, found)), "WATCHED": str(home / "called")}
+    return kept | watched | {"HOME": str(home), "PREFECT_HOME": str(home / "prefect"), **_SILENT} | more
 
 
 @dataclass(frozen=True)
@@ -109,10 +127,6 @@ class Server:
         until(lambda: self.state(run) in states, f"the run is {' or '.join(states)}")
         return self.state(run)
 
-    def command(self, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run `weighbridge` as a client of this server."""
-        return weighbridge({**self.env, **more}, *arguments)
-
 
 def weighbridge(env: Mapping[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `weighbridge` in a process of its own."""
@@ -133,7 +147,7 @@ def until(holds: Callable[[], bool], what: str, seconds: float = SLOW_S) -> None
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"{what}: not after {seconds} seconds"
-        time.sleep(0.2)
+        time.sleep(0.4)
 
 
 def started(arguments: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
@@ -178,6 +192,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         PREFECT_SERVER_UI_ENABLED="false",
         PREFECT_WORKER_QUERY_SECONDS="1",
         PREFECT_LOGGING_LEVEL="WARNING",
+        **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _IDLE},
     )
     process = started(["server", "start", "--host", "127.0.0.1", "--port", str(port)], env, folder / "server.log")
     try:
@@ -199,9 +214,9 @@ def healthy(server: Server) -> bool:
 
 @pytest.fixture(scope="session")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation with 200 simulated attempts of four days in its spool; only to be copied."""
+    """An installation with 60 simulated attempts of three days in its spool; only to be copied."""
     home = new_home(tmp_path_factory.mktemp("scheduled") / "home", 3)
-    simulate(home.spool, attempts=200, seed=3, days=4, start=FIRST_DAY, key=home.key)
+    simulate(home.spool, attempts=60, seed=3, days=3, start=FIRST_DAY, key=home.key)
     return home.root
 
 
@@ -213,10 +228,12 @@ def plain(waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-@pytest.fixture
-def home(waiting: Path, tmp_path: Path) -> Home:
-    """An installation whose night is still to come."""
-    return copied(waiting, tmp_path / "home")
+@pytest.fixture(scope="session")
+def closed(plain: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """The same after the close of its month; only to be read."""
+    home = copied(plain.root, tmp_path_factory.mktemp("closed") / "home")
+    monthly(home, MONTH, by="schedule", now=datetime.now(UTC))
+    return home
 
 
 def copied(root: Path, to: Path) -> Home:
@@ -232,23 +249,90 @@ class Deployed:
     Attributes:
         server: the server.
         home: the installation the deployments are about.
+        posted: what its alerts have posted.
     """
 
     server: Server
     home: Home
+    posted: list[dict[str, Any]] = field(default_factory=list)
+
+    def failures(self) -> dict[str, tuple[str, str]]:
+        """Run -> flow and state, of every failure that was told."""
+        told = [post["findings"][0]["subject"] for post in self.posted if post["kind"] == "run_failed"]
+        return {each["run"]: (each["flow"], each["state"]) for each in told}
+
+
+@contextmanager
+def receiver(posted: list[dict[str, Any]]) -> Iterator[str]:
+    """An address on loopback that keeps what is posted to it."""
+
+    class Keep(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Keep) as heard:
+        thread = threading.Thread(target=heard.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{heard.server_port}/hook"
+        heard.shutdown()
+        thread.join()
 
 
 @pytest.fixture(scope="session")
 def deployed(server: Server, waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """The deployments of the checkout, put on the server as `prefect.yaml` says, and a worker that runs them."""
-    home = copied(waiting, tmp_path_factory.mktemp("deployed") / "home")
+    made = Deployed(server, copied(waiting, tmp_path_factory.mktemp("deployed") / "home"))
     folder = tmp_path_factory.mktemp("project")
     shutil.copy(ROOT / "prefect.yaml", folder)
-    server.ask("/work_pools/", {"name": "weighbridge", "type": "process"})
-    server.ask("/work_pools/weighbridge/queues", {"name": "lake", "concurrency_limit": 1})
-    prefect({**server.env, "WEIGHBRIDGE_CONFIG": str(home.root)}, "deploy", "--all", cwd=folder)
-    worker = started(["worker", "start", "--pool", "weighbridge"], server.env, server.folder / "worker.log")
-    try:
-        yield Deployed(server, home)
-    finally:
-        ended(worker)
+    with receiver(made.posted) as address:
+        with (made.home.root / "weighbridge.toml").open("a", encoding="utf-8") as settings:
+            settings.write(f'\n[alerts]\nwebhook = "{address}"\n')
+        start = ["worker", "start", "--pool", "weighbridge", "--type", "process"]
+        worker = started(start, server.env, server.folder / "worker.log")
+        try:
+            until(lambda: server.ask("/work_pools/filter", {}) != [], "the worker has made its pool")
+            prefect({**server.env, "WEIGHBRIDGE_CONFIG": str(made.home.root)}, "deploy", "--all", cwd=folder)
+            prefect(server.env, "work-queue", "set-concurrency-limit", "lake", "1", "--pool", "weighbridge")
+            yield made
+        finally:
+            ended(worker)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What flows came to that were run one after another in one process (`told.py`).
+
+    Attributes:
+        night: an installation whose night met a full disk.
+        done: an installation that had its night before.
+        said: name -> what was seen.
+    """
+
+    night: Home
+    done: Home
+    said: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def told(deployed: Deployed, waiting: Path, plain: Home, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """The outcome of every flow of `told.py`. Its process asks to be tracked, which must not help."""
+    folder, server = tmp_path_factory.mktemp("told"), deployed.server
+    night_home, done = copied(waiting, folder / "night"), copied(plain.root, folder / "done")
+    asked = [[cron, zone, *YEAR] for cron in CRONS for zone in ZONES]
+    tracked = {"PREFECT_SERVER_ANALYTICS_ENABLED": "true", "DO_NOT_TRACK": "0"}
+    ran = subprocess.run(
+        [sys.executable, str(_HERE / "told.py"), str(folder), json.dumps(asked)],
+        env={**server.env, **tracked, "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SLOW_S,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (server.folder / "said.log").write_text(ran.stdout + ran.stderr)
+    return Told(night_home, done, json.loads(ran.stdout.splitlines()[-1]))

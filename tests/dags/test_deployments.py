@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.dags.conftest import Deployed, until
+from tests.dags.conftest import MONTH, Deployed, until
 
+from weighbridge.pipeline.close.verify import verify_month
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.step import FILE
 from weighbridge.pipeline.run.turn import turn
 from weighbridge.schemas.identity import AttemptKey
 
@@ -48,38 +46,52 @@ def test_parameters_are_typed(deployed: Deployed) -> None:
     assert {"format": "path", "type": "string"} in nightly["properties"]["config"]["anyOf"]
 
 
-def test_nights_that_are_killed_and_one_that_has_to_wait_come_to_what_a_plain_one_comes_to(
-    deployed: Deployed, plain: Home, receiver: list[dict[str, Any]]
+def test_a_night_and_a_close_that_are_killed_come_to_what_plain_ones_come_to(
+    deployed: Deployed, plain: Home, closed: Home
 ) -> None:
-    """Each kill makes its run a crashed one, and is told; the last night waits for its turn, and finishes the work."""
-    server, draw = deployed.server, random.Random(11)
-    killed = []
-    for _ in range(2):
-        run = server.start("nightly")
-        killed.append(run)
-        server.reaches(run, "RUNNING")
-        time.sleep(draw.uniform(0, 5))
-        os.kill(process_of(run), signal.SIGKILL)
-        server.reaches(run, "CRASHED")
-    with turn(deployed.home, wait_s=10):
-        run = server.start("nightly")
-        server.reaches(run, "RUNNING")
-        time.sleep(1)
-        assert server.tasks(run) == {}, "it waits for its turn"
-    ended = server.reaches(run, "COMPLETED", "FAILED", "CRASHED")
-    assert ended == "COMPLETED", (server.folder / "worker.log").read_text()
-    assert deployed.home.lake().digests() == plain.lake().digests()
-    pages = [home.reports / "weighbridge-2026-01.html" for home in (deployed.home, plain)]
-    assert pages[0].read_bytes() == pages[1].read_bytes()
+    """Each kill makes its run a crashed one, and is told. A run started meanwhile waits, and the next finishes all."""
+    server, home, draw = deployed.server, deployed.home, random.Random(11)
+    first = server.start("nightly")
+    killed_at_work(deployed, first, after=draw.randint(1, 3))
+    with turn(home, wait_s=10):
+        second = server.start("nightly")
+        server.reaches(second, "RUNNING")
+        closing = server.start("monthly-close", month=MONTH)
+        time.sleep(3)  # the worker looks every second
+        assert server.tasks(second) == {}, "it waits for its turn"
+        assert server.state(closing) == "SCHEDULED", "one run at a time works on the lake"
+    ends_well(deployed, second)
+    assert home.lake().digests() == plain.lake().digests()
+    assert pages(home) == pages(plain)
 
-    until(lambda: len(receiver) == len(killed), "both were told")
-    told = [post["findings"][0]["subject"] for post in receiver]
-    assert sorted((each["flow"], each["run"], each["state"]) for each in told) == sorted(
-        ("nightly", run, "Crashed") for run in killed
-    )
-    _tasks_of(deployed, run)
-    _artifacts_of(deployed, run)
-    _no_trace_of_the_rows(deployed, run)
+    killed_at_work(deployed, closing, after=draw.randint(1, 5))
+    ends_well(deployed, server.start("monthly-close", month=MONTH))
+    assert {**home.lake().digests(), "close": ""} == {**closed.lake().digests(), "close": ""}, "but for its time"
+    assert verify_month(home.lake(), home.settings.closes, MONTH).sound
+
+    until(lambda: {first, closing} <= set(deployed.failures()), "both were told")
+    told = deployed.failures()
+    assert (told[first], told[closing]) == (("nightly", "Crashed"), ("monthly-close", "Crashed"))
+    assert second not in told
+    _no_trace_of_the_rows(deployed, second)
+
+
+def killed_at_work(deployed: Deployed, run: str, after: int) -> None:
+    """Kill the process of a run when it has noted so many times that something is done."""
+    deployed.server.reaches(run, "RUNNING")
+    process, notes = process_of(run), deployed.home.state / FILE
+    seen, end = {noted(notes)}, time.monotonic() + 120
+    while len(seen) <= after:
+        assert time.monotonic() < end, f"{after} notes: not after two minutes"
+        seen.add(noted(notes))
+        time.sleep(0.002)
+    os.kill(process, signal.SIGKILL)
+    assert deployed.server.reaches(run, "CRASHED", "COMPLETED", "FAILED") == "CRASHED"
+
+
+def noted(path: Path) -> int:
+    """When the notes were written last; they are replaced each time."""
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def process_of(run: str) -> int:
@@ -93,24 +105,15 @@ def process_of(run: str) -> int:
     raise AssertionError(f"no process works on {run}")
 
 
-def _tasks_of(deployed: Deployed, run: str) -> None:
-    """One task per day of the steps that work on days, one per month of those that work on months."""
-    kills = [task for other in deployed.server.runs("nightly") for task in deployed.server.tasks(other["id"]).values()]
-    done = {task["name"] for task in kills if task["state_type"] == "COMPLETED"}
-    assert {f"price-2026-01-{number:02d}" for number in range(5, 9)} <= done
-    assert {"take-in", "reconcile-2026-01", "share-2026-01-05", "report-2026-01", "pack"} <= done
-    assert {task["state_type"] for task in deployed.server.tasks(run).values()} == {"COMPLETED"}
+def ends_well(deployed: Deployed, run: str) -> None:
+    """Wait until a run has completed."""
+    ended = deployed.server.reaches(run, "COMPLETED", "FAILED", "CRASHED")
+    assert ended == "COMPLETED", (deployed.server.folder / "worker.log").read_text()
 
 
-def _artifacts_of(deployed: Deployed, run: str) -> None:
-    artifacts = deployed.server.ask("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run]}}})
-    by_key = {artifact["key"]: artifact for artifact in artifacts}
-    assert by_key["weighbridge-nightly-progress"]["data"] == 100.0
-    table = json.loads(by_key["weighbridge-nightly"]["data"])
-    assert {"step": "take_in", "units": 0, "count": "quarantined", "value": 0} in table
-    reports = {row["count"]: row["value"] for row in table if row["step"] == "report"}
-    if reports:
-        assert str(deployed.home.reports) in by_key["weighbridge-nightly-files"]["data"]
+def pages(home: Home) -> dict[Path, bytes]:
+    """Every page of the reports."""
+    return {path.relative_to(home.reports): path.read_bytes() for path in home.reports.rglob("*.html")}
 
 
 def _no_trace_of_the_rows(deployed: Deployed, run: str) -> None:
@@ -132,42 +135,3 @@ def content_of(folder: Path) -> Iterator[bytes]:
                     database.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 database.close()
             yield path.read_bytes()
-
-
-@pytest.fixture
-def receiver(deployed: Deployed) -> Iterator[list[dict[str, Any]]]:
-    """An address on loopback that keeps what is posted to it; the installation is told to use it."""
-    posted: list[dict[str, Any]] = []
-
-    class Keep(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *arguments: object) -> None:
-            """Say nothing."""
-
-    heard = HTTPServer(("127.0.0.1", 0), Keep)
-    thread = threading.Thread(target=heard.serve_forever)
-    thread.start()
-    settings = deployed.home.root / "weighbridge.toml"
-    before = settings.read_text()
-    settings.write_text(f'{before}\n[alerts]\nwebhook = "http://127.0.0.1:{heard.server_port}/hook"\n')
-    yield posted
-    settings.write_text(before)
-    heard.shutdown()
-    thread.join()
-    heard.server_close()
-
-
-def test_an_alert_that_fails_sets_nothing_off(
-    deployed: Deployed, receiver: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    server = deployed.server
-    before = len(server.runs("alert"))
-    failing = server.start("alert", flow_name="x", run="y", event="z", config=str(tmp_path))
-    server.reaches(failing, "FAILED")
-    time.sleep(6)  # longer than it takes to set one off
-    assert len(server.runs("alert")) == before + 1
-    assert not any(post["findings"][0]["subject"]["run"] == failing for post in receiver)
