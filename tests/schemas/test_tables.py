@@ -138,6 +138,9 @@ def test_what_a_row_cannot_be_without() -> None:
         ("quarantine_status", "line"),
         ("shared_histogram", "attempts"),
         ("usage_period", "provisional"),
+        ("engine_counter", "value"),
+        ("engine_counter", "undated"),
+        *(("recount_constant", name) for name in ("constant", "per_message", "attempts", "exact", "median")),
     }
 
 
@@ -166,6 +169,7 @@ def test_signed_columns_are_the_differences_and_the_evidence() -> None:
         "finding.observed",
         "finding.difference",
         "adjustment.tokens",
+        *(f"recount_constant.{name}" for name in ("constant", "per_message", "median", "lower", "upper")),
     }
 
 

@@ -486,6 +486,48 @@ class Driver(StrEnum):
     OUTPUT_PER_REQUEST = "output_per_request"
 
 
+class EngineCounter(StrEnum):
+    """What a counter of a serving engine counts, whatever the engine and its version call it."""
+
+    PROMPT_TOKENS = "prompt_tokens"
+    PROMPT_TOKENS_BY_SOURCE = "prompt_tokens_by_source"  # the same tokens again, by where they came from
+    PROMPT_TOKENS_CACHED = "prompt_tokens_cached"
+    PROMPT_TOKENS_CACHED_BY_SOURCE = "prompt_tokens_cached_by_source"  # those again, by where the cache lay
+    PROMPT_TOKENS_RECOMPUTED = "prompt_tokens_recomputed"
+    PREFIX_CACHE_QUERIES = "prefix_cache_queries"
+    PREFIX_CACHE_HITS = "prefix_cache_hits"
+    EXTERNAL_PREFIX_CACHE_QUERIES = "external_prefix_cache_queries"
+    EXTERNAL_PREFIX_CACHE_HITS = "external_prefix_cache_hits"
+    PREFIX_CACHE_EVICTED = "prefix_cache_evicted"
+    GENERATION_TOKENS = "generation_tokens"
+    FORWARD_TOKENS = "forward_tokens"  # as the scheduler ran them, by mode
+    PREEMPTIONS = "preemptions"
+    RETRACTED_INPUT_TOKENS = "retracted_input_tokens"
+    RETRACTED_OUTPUT_TOKENS = "retracted_output_tokens"
+    REQUESTS_FINISHED = "requests_finished"
+    REQUESTS_ABORTED = "requests_aborted"
+    REQUESTS_REJECTED = "requests_rejected"
+    # Sums and numbers of samples of histograms that are about finished requests, or about single tokens.
+    FINISHED_PROMPT_TOKENS = "finished_prompt_tokens"
+    FINISHED_GENERATION_TOKENS = "finished_generation_tokens"
+    FINISHED_PREFILL_COMPUTED = "finished_prefill_computed"
+    FINISHED_SAMPLES = "finished_samples"
+    FIRST_TOKEN_SAMPLES = "first_token_samples"  # noqa: S105 - tokens of a model
+    INTER_TOKEN_SAMPLES = "inter_token_samples"  # noqa: S105 - the same
+    DRAFTS = "drafts"
+    DRAFTED_TOKENS = "drafted_tokens"
+    ACCEPTED_TOKENS = "accepted_tokens"
+
+
+class CounterUnit(StrEnum):
+    """What an engine's counter counts in."""
+
+    TOKENS = "tokens"
+    BLOCKS = "blocks"  # of the prefix cache; how many tokens one holds is a setting of the server
+    REQUESTS = "requests"
+    EVENTS = "events"
+
+
 ENUMERATIONS: dict[str, type[StrEnum]] = {
     member.__name__: member
     for member in (
@@ -532,5 +574,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         BaselineMethod,
         Season,
         Driver,
+        EngineCounter,
+        CounterUnit,
     )
 }

@@ -825,6 +825,68 @@ SHARED_HISTOGRAM = Table(
     key=("provider", "model", "task", "measure", "unit", "low", "day"),
 )
 
+ENGINE_COUNTER = Table(
+    "engine_counter",
+    e.Domain.BILLING,
+    "One counter of a serving engine as one scrape of its metrics showed it: a state since its start, never a sum.",
+    (
+        Column("cell_hi", attempt_key()[0].type, "first half of the keyed hash of series and time", nullable=False),
+        Column("cell_lo", attempt_key()[1].type, "second half of the keyed hash of series and time", nullable=False),
+        Column("day", day().type, "UTC day of the scrape; the partition", nullable=False),
+        _source(),
+        text("engine", "serving engine", required=True, pattern=NAME),
+        text("engine_version", "its version; metrics do not tell it", pattern=NAME),
+        text("model", "the model", pattern=NAME),
+        text("instance", "pseudonym of the server; null where the scrape does not name it", pattern=PSEUDONYM),
+        text("rank", "which engine or worker of that server; tensor-parallel workers repeat each other", pattern=NAME),
+        text("series", "keyed hash of everything that tells this counter from others", required=True, pattern=HEX32),
+        closed("counter", e.EngineCounter, "what it counts", required=True),
+        text("label", "the part of it: a source, reason or mode; a keyed hash where its word is not known",
+             pattern=NAME),
+        closed("unit", e.CounterUnit, "what it counts in; null where the scrape does not say"),
+        text("metric", "its name in the scrape", required=True, pattern=NAME),
+        moment("scraped_at", "when it was read; null where nothing says so"),
+        moment("started_at", "when it began to count; null where nothing says so"),
+        count("value", "what it had counted since then", required=True),
+        flag("undated", "the scrape had no time; the day is the one the user named", required=True),
+        strings("flags", "what of the same scrape it does not agree with: hits_exceed_queries, ..."),
+        *provenance(),
+    ),
+    key=("cell_lo", "cell_hi", "source", "revision"),
+    since=3,
+)  # fmt: skip
+
+RECOUNT_CONSTANT = Table(
+    "recount_constant",
+    e.Domain.BILLING,
+    "By how much what was reported differs from what the text was counted to be, learnt from a month of attempts.",
+    (
+        text("period", "UTC month", required=True, pattern=r"\d{4}-\d{2}"),
+        closed("direction", e.Direction, "input or output", required=True),
+        text("provider", "who answered", pattern=NAME),
+        text("model", "the model that answered, else the one asked for", pattern=NAME),
+        text("tokenizer", "fingerprint of the tokenizer that counted", pattern=NAME),
+        text("template", "fingerprint of the chat template", pattern=NAME),
+        flag("templated", "input: whether the recount holds the template's tokens; null where it does not say"),
+        flag("tools", "input: whether the prompt had tool definitions; null where it is not known"),
+        flag("thinking", "output: whether any of it was reasoning; null where it is not known"),
+        count("constant", "the commonest difference, reported - recounted, after per_message; of several the least",
+              required=True, signed=True),
+        count("per_message", "what each message of the prompt adds beside it", required=True, signed=True),
+        count("attempts", "attempts it was learnt from", required=True),
+        count("exact", "of them: attempts with exactly this difference", required=True),
+        count("median", "the (lower) median difference", required=True, signed=True),
+        count("lower", "lower end of the interval of the median; null: too few attempts", signed=True),
+        count("upper", "upper end of the interval of the median; null: too few attempts", signed=True),
+        real("coverage", "how surely the interval covers the median, at least; null: too few attempts"),
+        Column("first_day", day().type, "first UTC day of these attempts", nullable=False),
+        Column("last_day", day().type, "last UTC day of these attempts", nullable=False),
+    ),
+    key=("period", "direction", "provider", "model", "tokenizer", "template", "templated", "tools", "thinking"),
+    daily=False,
+    since=3,
+)  # fmt: skip
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -855,5 +917,7 @@ TABLES: dict[str, Table] = {
         RECEIPT,
         SHARED_HISTOGRAM,
         USAGE_PERIOD,
+        ENGINE_COUNTER,
+        RECOUNT_CONSTANT,
     )
 }

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from weighbridge.schemas.errors import ContractError
 
-# 2: the table `usage_period`.
-SCHEMA_VERSION = 2
+# 2: the table `usage_period`. 3: the tables `engine_counter` and `recount_constant`.
+SCHEMA_VERSION = 3
 
 
 def check_version(found: object, where: str) -> int:

@@ -33,6 +33,9 @@ def samples(
     trace.write_text(
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2026-01-15 10:30:00,1,2\n2026-01-15 10:30:01,3,4\n", encoding="utf-8"
     )
+    metrics = tmp_path / "gpu-7_20260115T103000Z.prom"
+    counters = ('vllm:prompt_tokens_total{model_name="m"} 3\n', 'vllm:generation_tokens_total{model_name="m"} 2\n')
+    metrics.write_text("".join(counters), encoding="utf-8")
     table = tmp_path / "table.csv"
     table.write_text("in,out\n1,2\n3,4\n", encoding="utf-8")
     mapping = tmp_path / "mapping.toml"
@@ -41,6 +44,7 @@ def samples(
         "azure_trace": trace,
         "bedrock_invocations": jsonl("invocations.jsonl", [invocation(1), invocation(2)]),
         "claude_code": jsonl("session.jsonl", [message(1, 5), message(2, 6)]),
+        "engine_metrics": metrics,
         "helicone": jsonl("helicone.jsonl", [request(1), request(2)]),
         "langfuse": jsonl("langfuse.jsonl", [observation(1), observation(2)]),
         "langsmith": jsonl("langsmith.jsonl", [run(1), run(2)]),
@@ -64,6 +68,7 @@ def test_the_folder_holds_the_importers_we_know() -> None:
         "azure_trace",
         "bedrock_invocations",
         "claude_code",
+        "engine_metrics",
         "helicone",
         "langfuse",
         "langsmith",
@@ -164,7 +169,8 @@ def test_another_key_gives_other_pseudonyms_and_other_derived_keys(
 
 def _keys(rows: Staged) -> list[int]:
     """Half the keys of attempts; of sums of a period, of their cells."""
-    lows = rows.tables["attempt"]["attempt_lo"] if "attempt" in rows.tables else rows.tables["usage_period"]["cell_lo"]
+    (table,) = {"attempt", "usage_period", "engine_counter"} & rows.tables.keys()
+    lows = rows.tables[table]["attempt_lo" if table == "attempt" else "cell_lo"]
     return lows.to_list()
 
 

@@ -229,6 +229,19 @@ def tables(attempt: Row, report: Row) -> dict[str, dict[str, object]]:
             "leaf_shape": "",
             "revision": 0,
         },
+        "engine_counter": {
+            "cell_hi": 1,
+            "cell_lo": 3,
+            "day": place["day"],
+            "source": "agent-1",
+            "engine": "vllm",
+            "series": "0" * 32,
+            "counter": "prompt_tokens",
+            "metric": "vllm:prompt_tokens_total",
+            "value": 1,
+            "undated": False,
+            "revision": 0,
+        },
     }
 
 

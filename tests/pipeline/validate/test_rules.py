@@ -156,6 +156,9 @@ CASES: list[tuple[str, str, Row, Row]] = [
     ("receipt", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
     ("usage_period", "leaves.leaf_shape", {}, {"leaf_integers": [3, 4]}),
     ("usage_period", "order.period_start", {}, {"period_start": MOMENT.replace(hour=23)}),
+    ("recount_constant", "identity.exact", {"attempts": 4, "exact": 4}, {"exact": 5}),
+    ("recount_constant", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
+    ("recount_constant", "order.lower", {"lower": -1, "upper": 2}, {"upper": -2}),
 ]  # fmt: skip
 # The sums of a period keep the laws of a reading.
 CASES += [("usage_period", *case[1:]) for case in CASES if case[0] == "reading"]

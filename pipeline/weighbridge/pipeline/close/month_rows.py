@@ -17,7 +17,10 @@ from weighbridge.schemas.table import Table
 # Rows of these tables that lie on another day than the rest of their attempt are needed to reconcile it again.
 _OF_ATTEMPTS = ("attempt", "child", "priced_amount", "reading")
 # Tables whose rows say which file they came from.
-_FROM_FILES = ("attempt", "usage_report", "reading", "gap", "quarantine", "alias", "foreign_id", "child", "usage_period")
+_FROM_FILES = (
+    *("attempt", "usage_report", "reading", "gap", "quarantine", "alias", "foreign_id", "child"),
+    *("usage_period", "engine_counter"),
+)
 EVERY_PERIOD = "all"
 
 
@@ -94,7 +97,7 @@ def _whole(month: Month, table: str) -> pl.DataFrame:
     begin = datetime.combine(first, time.min)
     end = datetime.combine(last, time.min) + timedelta(days=1)
     match table:
-        case "adjustment":
+        case "adjustment" | "recount_constant":
             frame = frame.filter(pl.col("period") == month.period)
         case "finding":
             frame = frame.filter(pl.col("period").is_in(periods))

@@ -124,6 +124,8 @@ FACTS: Mapping[str, Fact] = {
         Fact("quarantine", Kept.BILLING, _DAY, Owner.FILE, Erasure.CLEARED,
              ("leaf_shape", "leaf_integers", "leaf_texts")),
         Fact("usage_period", Kept.BILLING, _DAY, Owner.ROW, Erasure.BILLING),
+        Fact("engine_counter", Kept.BILLING, _DAY, Owner.NOBODY, Erasure.STAYS),
+        Fact("recount_constant", Kept.BILLING, _MONTH, Owner.NOBODY, Erasure.STAYS, begin=_SINCE),
         Fact("invoice_line", Kept.BILLING, (pl.col("period_end") - pl.duration(microseconds=1)).dt.date(),
              Owner.NOBODY, Erasure.STAYS),
         Fact("finding", Kept.BILLING, pl.coalesce(_MONTH, "last_day"), Owner.EVIDENCE, Erasure.CLEARED, ("evidence",),

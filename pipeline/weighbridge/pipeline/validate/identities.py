@@ -175,6 +175,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
     ),
     "finding": (Law("difference", ("observed",), ("expected", "difference"), signed=True),),
 }
+LAWS["recount_constant"] = (Law("exact", ("attempts",), ("exact",), exact=False),)
 # The sums of a period are classes like those of a call.
 LAWS["usage_period"] = LAWS["reading"]
 
@@ -184,6 +185,7 @@ SPANS: dict[str, tuple[tuple[str, str], ...]] = {
     "state_event": (("layer_lo", "layer_hi"), ("head_lo", "head_hi")),
     "invoice_line": (("period_start", "period_end"),),
     "usage_period": (("period_start", "period_end"),),
+    "recount_constant": (("first_day", "last_day"), ("lower", "upper")),
     "price": (("valid_from", "valid_to"),),
     "finding": (("first_day", "last_day"),),
     "receipt": (("first_day", "last_day"),),

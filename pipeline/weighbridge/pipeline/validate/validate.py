@@ -49,7 +49,7 @@ BEFORE_RECONCILE = (
         "token_run",
         "state_event",
     ),
-    *("strategy", "segment", "gap", "quarantine", "invoice_line", "usage_period"),
+    *("strategy", "segment", "gap", "quarantine", "invoice_line", "usage_period", "engine_counter"),
 )
 
 

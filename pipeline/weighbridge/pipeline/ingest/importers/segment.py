@@ -31,6 +31,7 @@ TOLD = (
     "quarantine",
     "invoice_line",
     "usage_period",
+    "engine_counter",
 )
 
 
