@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,14 @@ from weighbridge.pipeline.simulate.simulate import simulate
 FIRST_DAY = date(2026, 1, 5)
 INTAKE = Intake(day=FIRST_DAY)
 TODAY = date(2026, 1, 12)
+# The month of these days, and a time at which it may be closed.
+MONTH = "2026-01"
+LATER = datetime(2026, 2, 10, 6, 5, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is left of a night: the rows of the lake, and every byte of the reports and acknowledgements."""
+    """What is left of a night: the rows of the lake, and every byte of reports, closes and acknowledgements."""
 
     digests: dict[str, str]
     files: dict[str, bytes]
@@ -29,7 +32,8 @@ class Outcome:
 
 def outcome(home: Home) -> Outcome:
     """What is left in this installation."""
-    made = [path for path in home.reports.rglob("*") if path.is_file()]
+    folders = (home.reports, home.settings.closes)
+    made = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     acks = sorted(home.spool.glob("*.ack"))
     files = {str(path.relative_to(home.root)): path.read_bytes() for path in [*made, *acks]}
     return Outcome(home.lake().digests(), files)
@@ -40,6 +44,14 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an installation with 300 simulated attempts of five days in its spool."""
     home = new_home(tmp_path_factory.mktemp("night") / "home", 3)
     simulate(home.spool, attempts=300, seed=3, days=5, start=FIRST_DAY, key=home.key)
+    return home.root
+
+
+@pytest.fixture(scope="session")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an installation with 60 simulated attempts of three days in its spool, enough for every step."""
+    home = new_home(tmp_path_factory.mktemp("few") / "home", 3)
+    simulate(home.spool, attempts=60, seed=3, days=3, start=FIRST_DAY, key=home.key)
     return home.root
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,12 +17,13 @@ from weighbridge.pipeline.simulate.expected import ExpectedFinding
 from weighbridge.pipeline.simulate.simulate import simulate
 from weighbridge.schemas.errors import ConfigError
 
-ATTEMPTS, DAYS = 4_000, 40
+ATTEMPTS, DAYS, FIRST_DAY = 2_000, 16, date(2026, 1, 24)
+MADE: dict[str, Any] = {"attempts": ATTEMPTS, "days": DAYS, "start": FIRST_DAY, "seed": 3}
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
-    return demo(tmp_path_factory.mktemp("demo") / "here", attempts=ATTEMPTS, days=DAYS, seed=3)
+    return demo(tmp_path_factory.mktemp("demo") / "here", **MADE)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -53,7 +55,7 @@ def test_each_month_has_its_report_and_it_says_that_the_data_is_simulated(shown:
 def test_another_folder_gives_the_same_bytes_of_every_report_and_the_same_digests(
     shown: DemoResult, tmp_path: Path
 ) -> None:
-    other = demo(tmp_path / "elsewhere", attempts=ATTEMPTS, days=DAYS, seed=3)
+    other = demo(tmp_path / "elsewhere", **MADE)
     assert files_of(other.home.reports) == files_of(shown.home.reports) != {}
     assert other.home.lake().digests() == shown.home.lake().digests()
 
@@ -61,17 +63,17 @@ def test_another_folder_gives_the_same_bytes_of_every_report_and_the_same_digest
 def test_run_again_it_finds_everything_done(shown: DemoResult) -> None:
     before = files_of(shown.home.reports)
     versions = {table: shown.home.lake().version(table) for table in shown.home.lake().digests()}
-    again = demo(shown.home.root, attempts=ATTEMPTS, days=DAYS, seed=3)
+    again = demo(shown.home.root, **MADE)
     assert again.as_expected
     assert files_of(again.home.reports) == before
     assert {table: again.home.lake().version(table) for table in versions} == versions
 
 
 def test_an_interrupted_simulation_is_made_anew(tmp_path: Path) -> None:
-    first = demo(tmp_path / "demo", attempts=300, days=10, seed=5)
+    first = demo(tmp_path / "demo", attempts=100, days=3, seed=5)
     reports = files_of(first.home.reports)
     (first.home.spool / "expected.json").unlink()
-    assert demo(tmp_path / "demo", attempts=300, days=10, seed=5).as_expected
+    assert demo(tmp_path / "demo", attempts=100, days=3, seed=5).as_expected
     assert files_of(first.home.reports) == reports
 
 
@@ -80,12 +82,12 @@ def test_a_folder_in_use_is_refused(shown: DemoResult, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not empty"):
         demo(tmp_path)
     with pytest.raises(ConfigError, match="other arguments"):
-        demo(shown.home.root, attempts=ATTEMPTS + 1, days=DAYS, seed=3)
+        demo(shown.home.root, **MADE | {"attempts": ATTEMPTS + 1})
 
 
 def test_settings_of_the_user_do_not_lead_it_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_LAKE", str(tmp_path / "production"))
-    demo(tmp_path / "demo", attempts=200, days=5)
+    demo(tmp_path / "demo", attempts=50, days=1)
     assert not (tmp_path / "production").exists()
 
 
@@ -101,8 +103,8 @@ def test_a_finding_that_is_off_by_one_token_is_not_the_expected_one() -> None:
 def test_nights_come_to_the_findings_of_all_they_have_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "NIGHT", (PRICE, RECONCILE))
     home = new_home(tmp_path / "home", 1)
-    made = simulate(home.spool, attempts=400, days=20, seed=1, key=home.key, start=date(2026, 1, 20))
-    intake = Intake(day=date(2026, 1, 20))
+    made = simulate(home.spool, attempts=400, days=8, seed=1, key=home.key, start=date(2026, 1, 27))
+    intake = Intake(day=date(2026, 1, 27))
     half = len(made.segments) // 2
 
     first = night(home, made.segments[:half], intake)

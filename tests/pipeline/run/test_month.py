@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from tests.pipeline.run.conftest import FIRST_DAY, INTAKE, copied
+from tests.pipeline.run.conftest import FIRST_DAY, INTAKE, LATER, MONTH, copied
 
 from weighbridge.pipeline.close.verify import verify_month
 from weighbridge.pipeline.run import month as module
@@ -21,14 +21,11 @@ from weighbridge.pipeline.run.step import Work
 from weighbridge.pipeline.run.steps import ADJUST, ANEW, PRICE, RECONCILE, REPORT, VALIDATE
 from weighbridge.schemas.errors import ConfigError
 
-MONTH = "2026-01"
-LATER = datetime(2026, 2, 10, 6, 5, tzinfo=UTC)
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without baselines and releases, which a close does not rest on."""
-    left = (VALIDATE, PRICE, RECONCILE, ADJUST, REPORT)
+    """Without validation, baselines and releases, which a close does not rest on."""
+    left = (PRICE, RECONCILE, ADJUST, REPORT)
     monkeypatch.setattr(night_module, "NIGHT", left)
     monkeypatch.setattr(module, "ANEW", tuple(step for step in ANEW if step in left or step.name == "read"))
 
@@ -86,6 +83,20 @@ def test_a_month_is_brought_up_to_date_closed_and_then_left_alone(undisturbed: H
     assert lake.digests() == digests
 
 
+def test_a_clock_that_jumps_back_opens_no_closed_month(
+    undisturbed: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANEW", (PRICE,))
+    home = copied(undisturbed.root, tmp_path / "again")
+    first = monthly(home, MONTH, by="test", now=LATER)
+    digests = home.lake().digests()
+    again = monthly(home, MONTH, by="test", now=datetime(2026, 1, 20, tzinfo=UTC))
+    assert first.close is not None
+    assert again.close is not None
+    assert (again.close.closed, again.close.new, again.close.root) == (True, False, first.close.root)
+    assert home.lake().digests() == digests
+
+
 def test_what_comes_late_for_a_closed_month_is_booked_by_the_next_night(home: Home) -> None:
     segments = sorted(home.spool.glob("*.segment"))
     night(home, segments[:-1], INTAKE)
@@ -102,7 +113,10 @@ def test_what_comes_late_for_a_closed_month_is_booked_by_the_next_night(home: Ho
     assert idle.work["adjust"] == Work()
 
 
-def test_a_month_that_is_not_over_is_not_closed_and_says_why(undisturbed: Home, tmp_path: Path) -> None:
+def test_a_month_that_is_not_over_is_not_closed_and_says_why(
+    undisturbed: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANEW", (PRICE,))
     home = copied(undisturbed.root, tmp_path / "again")
     done = monthly(home, MONTH, by="test", now=datetime(2026, 2, 3, 23, 59, tzinfo=UTC))
     assert done.close is not None

@@ -1,71 +1,126 @@
-"""Nights are killed at random moments: whoever comes last leaves what a night leaves that nothing happened to."""
+"""Nights and closes are killed at random moments: what comes last leaves what is left where nothing happened.
+
+`pytest -m "slow or not slow" tests/pipeline/run/test_night_kills.py` does all 200 kills.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.pipeline.run.conftest import copied, outcome
+from tests.conftest import ROOT
+from tests.pipeline.run.conftest import MONTH, Outcome, copied, outcome
 
-from weighbridge.pipeline.run.home import Home, open_home
-
-KILLS = 4
-# Seeds by default, and in full: 20 kills, and 200.
-SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 50))]
-WORK = """
-import sys
-from datetime import date
-from pathlib import Path
+from weighbridge.pipeline.close.verify import verify_month
 from weighbridge.pipeline.run.home import open_home
-from weighbridge.pipeline.run.night import Intake, night
-home = open_home(Path(sys.argv[1]), env={})
-print("ready", flush=True)
-night(home, [home.spool], Intake(day=date(2026, 1, 5)), today=date(2026, 1, 12))
-"""
+
+PARENT = Path(__file__).with_name("begun.py")
+KILLS = 10
+# Seeds by default, and in full, for nights and for closes: 20 kills, and 200.
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
+# How far into its work a run may come before it is killed: a night goes on where the last one stopped, a close begins
+# with the same days each time.
+REACH = {"night": 0.5, "close": 1.0}
 
 
-def begun(root: Path) -> subprocess.Popen[bytes]:
-    """A process that is about to begin a night."""
-    process = subprocess.Popen([sys.executable, "-c", WORK, str(root)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    process.stdout.close()
-    return process
+@dataclass
+class Parent:
+    """The process whose children do the work."""
+
+    process: subprocess.Popen[str]
+
+    def says(self) -> str:
+        """The next line of what it answers."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def asked(self, line: str) -> int:
+        """What it answers to a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+        return int(self.says())
+
+    def ended(self, what: str, root: Path, after_s: float | None = None) -> int:
+        """The exit code of a child that does the work, killed after a while where one is given: then it is negative."""
+        child = self.asked(f"{what} {root}")
+        if after_s is not None:
+            time.sleep(after_s)
+            os.kill(child, signal.SIGKILL)
+        return self.asked("")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A piece of work that nothing happened to.
+
+    Attributes:
+        before: the installation before it; only to be copied.
+        left: what it leaves.
+        seconds: how long it takes on this machine.
+    """
+
+    before: Path
+    left: Outcome
+    seconds: float
 
 
 @pytest.fixture(scope="module")
-def seconds(waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How long a night takes on this machine."""
-    root = copied(waiting, tmp_path_factory.mktemp("timed") / "home").root
-    process = begun(root)
-    began = time.monotonic()
-    assert process.wait(120) == 0
-    return time.monotonic() - began
+def parent() -> Iterator[Parent]:
+    """The parent, with everything loaded."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    process = subprocess.Popen(
+        [sys.executable, str(PARENT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True
+    )
+    made = Parent(process)
+    assert made.says() == "ready"
+    with process:
+        yield made
+        assert process.stdin is not None
+        process.stdin.close()
 
 
+@pytest.fixture(scope="module")
+def whole(parent: Parent, few: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Whole]:
+    """A night, and the close of its month after it."""
+    found, before = {}, few
+    for what in ("night", "close"):
+        home = copied(before, tmp_path_factory.mktemp(what) / "home")
+        began = time.monotonic()
+        assert parent.ended(what, home.root) == 0
+        found[what] = Whole(before, outcome(home), time.monotonic() - began)
+        before = home.root
+    assert {"reconciled", "finding", "shared_histogram", "baseline"} <= set(found["night"].left.digests)
+    assert any(name.startswith("closes/2026-01/") for name in found["close"].left.files)
+    return found
+
+
+@pytest.mark.parametrize("what", ["night", "close"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nights_that_are_killed_leave_what_an_undisturbed_one_leaves(
-    waiting: Path, undisturbed: Home, tmp_path: Path, seconds: float, seed: int
+def test_work_that_is_killed_leaves_in_the_end_what_undisturbed_work_leaves(
+    parent: Parent, whole: dict[str, Whole], tmp_path: Path, what: str, seed: int
 ) -> None:
-    draw = random.Random(seed)
-    root, kills = copied(waiting, tmp_path / "home").root, 0
+    draw, wanted = random.Random(f"{what} {seed}"), whole[what]
+    root, kills = copied(wanted.before, tmp_path / "home").root, 0
     while kills < KILLS:
-        process = begun(root)
-        try:
-            process.wait(draw.uniform(0, 0.8 * seconds))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            kills += process.wait() == -signal.SIGKILL
-        else:  # it got to its end before that: begin again, so that a kill has something to interrupt
-            assert process.returncode == 0
-            assert outcome(open_home(root, env={})) == outcome(undisturbed)
+        code = parent.ended(what, root, draw.uniform(0, REACH[what] * wanted.seconds))
+        assert code in {0, -signal.SIGKILL}
+        kills += code != 0
+        if code == 0:  # it got to its end before that: begin again, so that a kill has something to interrupt
+            assert outcome(open_home(root, env={})) == wanted.left
             shutil.rmtree(root)
-            copied(waiting, root)
-    assert begun(root).wait(120) == 0
-    assert outcome(open_home(root, env={})) == outcome(undisturbed)
+            copied(wanted.before, root)
+    assert parent.ended(what, root) == 0
+    home = open_home(root, env={})
+    assert outcome(home) == wanted.left
+    if what == "close":
+        assert verify_month(home.lake(), home.settings.closes, MONTH).sound
