@@ -16,6 +16,7 @@ from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.segment import sha256_file, write_segment
+from weighbridge.schemas.version import SCHEMA_VERSION
 
 Take = Callable[..., IngestResult]
 Row = Callable[..., dict[str, object]]
@@ -33,7 +34,11 @@ def test_every_row_is_stored_with_the_segment_and_the_row_it_came_from(
     rows = lake.scan("attempt").sort("attempt_hi").select("attempt_hi", "segment", "segment_row").collect().rows()
     assert rows == [(1001, file.segment, 1), (1002, file.segment, 0)]
     (account,) = lake.scan("segment").collect().rows(named=True)
-    assert (account["writer"], account["end"], account["schema_version"]) == ("agent-1", "complete", 1)
+    assert (account["writer"], account["end"], account["schema_version"]) == (
+        "agent-1",
+        "complete",
+        SCHEMA_VERSION,
+    )
     assert account["bytes"] == sum(p.stat().st_size for p in path.iterdir())
 
 
