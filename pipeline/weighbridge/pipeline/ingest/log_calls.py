@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import ForeignIdKind
@@ -21,7 +22,7 @@ class LogCalls:
     """
 
     stage: Stage
-    _seen: dict[str, object] = field(default_factory=dict)
+    _seen: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, number: int, call: Call, record: Mapping[str, object]) -> None:
         """Add the call of a record, or count the record as a repetition.
@@ -32,10 +33,16 @@ class LogCalls:
             record: the record, which identifies a call that nothing else does.
         """
         name = call.ids.get(ForeignIdKind.RECORD_ID)
-        told = (call.attempt, call.tenant, [(part.flattened.leaves, part.ended) for part in call.parts])
         if name is not None and not call.unreadable:
+            told = _told(call)
             if self._seen.get(name) == told:
                 self.stage.repeat()
                 return
             self._seen[name] = told
         self.stage.add(number, [call], record)
+
+
+def _told(call: Call) -> bytes:
+    """The hash of all that a call tells: a file may hold millions, and each would be kept to be compared."""
+    parts = [(part.ended.value, list(map(tuple, part.flattened.leaves))) for part in call.parts]
+    return blake2b(repr((call.attempt, call.tenant, parts)).encode(), digest_size=16).digest()

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.importer import Heading, Source
 from weighbridge.pipeline.ingest.json_lines import Line, opened, parse
 from weighbridge.pipeline.ingest.json_records import is_json, read_records
-from weighbridge.pipeline.ingest.log_leaves import named_leaves
+from weighbridge.pipeline.ingest.log_leaves import PATH, named_leaves
 from weighbridge.pipeline.ingest.parts import INTEGRAL_FLOAT, STRINGS_DROPPED, Part
 from weighbridge.pipeline.ingest.tabular import CSV, Layout, kind_of, names_of, read
 from weighbridge.schemas.enumerations import Ended, QuarantineReason, ReportPart
@@ -57,7 +58,7 @@ class LogFormat:
 
     def marked(self, names: Collection[str]) -> bool:
         """Whether a record with these fields is of this log."""
-        return any(mark <= set(names) for mark in self.marks)
+        return any(all(map(names.__contains__, mark)) for mark in self.marks)
 
     def records(self, path: Path) -> Iterator[Line]:
         """The records of a file, in order, numbered from 0.
@@ -152,7 +153,11 @@ def object_of(value: object) -> object:
 
 def first(record: Mapping[str, object], names: Sequence[str]) -> object:
     """The value of the first of these fields that has one."""
-    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+    for name in names:
+        value = record.get(name)
+        if value is not None and value != "":
+            return value
+    return None
 
 
 def part_of(leaves: Flattened, ended: Ended) -> list[Part]:
@@ -173,24 +178,49 @@ def leaves_of(container: str, held: object, names: Collection[str], key: bytes) 
     """
     if held is None:
         return Flattened()
-    if not isinstance(held, Mapping):
+    if not isinstance(held, dict):
         return Flattened(refusals=[Refusal(container, QuarantineReason.NOT_AN_OBJECT)])
     named: dict[str, object] = {}
-    rest = _apart(held, names, f"{container}.", "", named)
-    return joined(named_leaves(named), flatten(rest, key, "usage"))
+    rest = _apart(held, _placed(container, tuple(names)), named)
+    found = named_leaves(named)
+    return joined(found, flatten(rest, key, "usage")) if rest else found
 
 
-def _apart(
-    held: Mapping[str, object], names: Collection[str], container: str, prefix: str, named: dict[str, object]
-) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a key leads to: the path of a named number, if it holds one, and what is inside, if it holds an object."""
+
+    path: str | None = None
+    inside: dict[str, _Place] = field(default_factory=dict)
+
+
+@cache
+def _placed(container: str, names: tuple[str, ...], prefix: str = "") -> dict[str, _Place]:
+    """Key -> what it leads to. A dot in a name may stand between two keys, or in one."""
+    below = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    keys = {".".join(steps[: at + 1]) for name in below for steps in [name.split(".")] for at in range(len(steps))}
+    return {
+        key: _Place(
+            f"{container}.{prefix}{key}" if key in below else None, _placed(container, names, f"{prefix}{key}.")
+        )
+        for key in keys
+    }
+
+
+_NOWHERE = _Place()
+
+
+def _apart(held: dict[str, object], places: dict[str, _Place], named: dict[str, object]) -> dict[str, object]:
     """What is left of an object once the named numbers in it are taken out."""
     rest: dict[str, object] = {}
     for name, value in held.items():
-        path = f"{prefix}{name}"
-        if isinstance(value, Mapping):
-            rest[name] = _apart(value, names, container, f"{path}.", named)
-        elif path in names:
-            named[container + path] = value
+        place = places.get(name, _NOWHERE)
+        if isinstance(value, dict):
+            left = _apart(value, place.inside, named)
+            if left or not value:
+                rest[name] = left
+        elif place.path is not None:
+            named[place.path] = value
         else:
             rest[name] = value
     return rest
@@ -199,7 +229,7 @@ def _apart(
 def joined(*several: Flattened) -> Flattened:
     """The leaves of several objects of one record together, in the order of their paths."""
     return Flattened(
-        sorted((leaf for one in several for leaf in one.leaves), key=lambda leaf: leaf.path),
+        sorted((leaf for one in several for leaf in one.leaves), key=PATH),
         sorted(refusal for one in several for refusal in one.refusals),
         sum(one.dropped_strings for one in several),
         [path for one in several for path in one.integral_floats],

@@ -7,7 +7,10 @@ Their words, taken one by one, mean something else elsewhere, so only the whole 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from decimal import Decimal
+from operator import attrgetter
 
 from weighbridge.pipeline.ingest.dialect import Dialect
 from weighbridge.pipeline.ingest.dialects import (
@@ -20,8 +23,12 @@ from weighbridge.pipeline.ingest.dialects import (
 )
 from weighbridge.pipeline.ingest.gateway_paths import GATEWAY_CHARGES, GATEWAY_COUNTS
 from weighbridge.schemas.enumerations import QuarantineReason
-from weighbridge.schemas.leaves import Flattened, Leaf, Refusal, flatten
+from weighbridge.schemas.leaves import INT64_MAX, Flattened, Leaf, Refusal, flatten
 
+# Leaves stand in the order of their paths.
+PATH = attrgetter("path")
+# Decimals that stand in a leaf as they are written.
+_PLAIN = re.compile(r"-?\d{1,40}\.\d{1,40}")
 # What a session log of an older release says a message cost, US dollars.
 COST = "costUSD"
 # Quantities of usage pages that need not be whole.
@@ -60,16 +67,26 @@ def named_leaves(values: Mapping[str, object]) -> Flattened:
         values: path -> number, as it came. A number that is none, or no whole one where tokens are counted, is refused.
     """
     out = Flattened()
-    for path in [path for path, value in values.items() if value is not None and path in LOG_PATHS]:
-        if isinstance(values[path], Mapping | list | tuple):
-            out.refusals.append(Refusal(path, QuarantineReason.TYPE))
+    for path, value in values.items():
+        if value is None or path not in LOG_PATHS:
             continue
-        # A stand-in with the grammar of its kind: the rules for numbers are those of every other leaf.
-        one = flatten(values[path], b"", "usage.cost" if path in _MEASURES else "usage.tokens")
-        out.leaves += [Leaf(path, leaf.integer, leaf.text) for leaf in one.leaves]
-        out.refusals += [Refusal(path, refusal.reason) for refusal in one.refusals]
-        out.dropped_strings += one.dropped_strings
-        out.integral_floats += [path] * len(one.integral_floats)
-    out.leaves.sort(key=lambda leaf: leaf.path)
+        if type(value) is int and -INT64_MAX <= value <= INT64_MAX:
+            out.leaves.append(Leaf(path, value, None))
+        elif type(value) is Decimal and path in _MEASURES and _PLAIN.fullmatch(text := str(value)):
+            out.leaves.append(Leaf(path, None, text))
+        elif isinstance(value, dict | list | tuple):
+            out.refusals.append(Refusal(path, QuarantineReason.TYPE))
+        else:
+            _other(out, path, value)
+    out.leaves.sort(key=PATH)
     out.refusals.sort()
     return out
+
+
+def _other(out: Flattened, path: str, value: object) -> None:
+    """A value that is no plain number: a stand-in with the grammar of its kind, whose rules hold for every leaf."""
+    one = flatten(value, b"", "usage.cost" if path in _MEASURES else "usage.tokens")
+    out.leaves += [Leaf(path, leaf.integer, leaf.text) for leaf in one.leaves]
+    out.refusals += [Refusal(path, refusal.reason) for refusal in one.refusals]
+    out.dropped_strings += one.dropped_strings
+    out.integral_floats += [path] * len(one.integral_floats)

@@ -27,8 +27,11 @@ def summed_apart(
         addends: the names of the input and the output.
         parts: names of counts that a log adds up beside them; null where it adds up these two alone.
     """
-    counts = {leaf.path: leaf.integer for leaf in leaves.leaves if leaf.integer is not None}
-    inside = {c: {p.removeprefix(c): n for p, n in counts.items() if p.startswith(c)} for c in containers}
+    inside: dict[str, dict[str, int]] = {container: {} for container in containers}
+    for path, count, _ in leaves.leaves:
+        for container, told in inside.items():
+            if count is not None and path.startswith(container):
+                told[path[len(container) :]] = count
     beside = {name for told in inside.values() for name, count in told.items() if count} - {total, *addends}
     if not beside:
         return leaves

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 _INT32_MAX = 2**31 - 1
@@ -40,16 +40,13 @@ _LENGTHS: Mapping[str, tuple[str, ...]] = {
 
 def parameters(request: object) -> dict[str, int | float | None]:
     """The parameter columns of `attempt` that a request states; what it does not state is left out."""
-    if not isinstance(request, Mapping):
+    if not isinstance(request, dict):
         return {}
-    places = [request, *(request[name] for name in _HOLDERS if isinstance(request.get(name), Mapping))]
-    found: dict[str, int | float | None] = {}
-    for column, names in _INTEGERS.items():
-        found[column] = next((n for n in map(_integer, _values(places, names)) if n is not None), None)
-    for column, names in _REALS.items():
-        found[column] = next((n for n in map(_real, _values(places, names)) if n is not None), None)
-    for column, names in _LENGTHS.items():
-        found[column] = next((n for n in map(_length, _values(places, names)) if n is not None), None)
+    places = [request, *(request[name] for name in _HOLDERS if isinstance(request.get(name), dict))]
+    found: dict[str, int | float | None] = dict.fromkeys(_COLUMNS)
+    for column in {_COLUMN_OF[name] for place in places for name in place if name in _COLUMN_OF}:
+        names, read = _COLUMNS[column]
+        found[column] = next((n for n in map(read, _values(places, names)) if n is not None), None)
     return found
 
 
@@ -84,3 +81,12 @@ def _length(value: object) -> int | None:
     if isinstance(value, str):
         return 1
     return len(value) if isinstance(value, list) else None
+
+
+# Column -> the names it has in requests, the first of them first, and how its value is read.
+_COLUMNS: Mapping[str, tuple[tuple[str, ...], Callable[[object], int | float | None]]] = {
+    **{column: (names, _integer) for column, names in _INTEGERS.items()},
+    **{column: (names, _real) for column, names in _REALS.items()},
+    **{column: (names, _length) for column, names in _LENGTHS.items()},
+}
+_COLUMN_OF: Mapping[str, str] = {name: column for column, (names, _) in _COLUMNS.items() for name in names}

@@ -6,9 +6,9 @@ A field that is left out because it is no name or no identifier is noted, never 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from weighbridge.pipeline.ingest.answers import ID_DROPPED, NAME_DROPPED
 from weighbridge.schemas.identity import IDENTIFIER, NAME
@@ -24,7 +24,9 @@ _INT32_MAX = 2**31 - 1
 def at(record: object, *steps: str) -> object:
     """What stands at a path of a record, null where there is nothing."""
     for step in steps:
-        record = record.get(step) if isinstance(record, Mapping) else None
+        if not isinstance(record, dict):
+            return None
+        record = record.get(step)
     return record
 
 
@@ -32,10 +34,16 @@ def name_of(value: object, notes: list[str]) -> str | None:
     """A name; that one was left out is noted."""
     if value is None or value == "":
         return None
-    if isinstance(value, str) and NAME.fullmatch(value):
+    if isinstance(value, str) and _is_name(value):
         return value
     notes.append(NAME_DROPPED)
     return None
+
+
+@lru_cache(maxsize=1024)
+def _is_name(value: str) -> bool:
+    """A log names the same few models and providers over and over."""
+    return NAME.fullmatch(value) is not None
 
 
 def id_of(value: object, notes: list[str]) -> str | None:
@@ -98,7 +106,7 @@ def http_status(value: object) -> int | None:
 
 def _possible(found: datetime) -> datetime | None:
     try:
-        shown = found.astimezone(UTC)
+        shown = found if found.tzinfo is UTC else found.astimezone(UTC)
     except OverflowError:
         return None
     return shown if FIRST <= shown < LAST else None

@@ -19,27 +19,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import polars as pl
 
 from weighbridge.pipeline.ingest.importer import Source, Staged
-from weighbridge.pipeline.ingest.keys import alias_key
 from weighbridge.pipeline.ingest.parts import Part
-from weighbridge.pipeline.ingest.pseudonyms import tenant
+from weighbridge.pipeline.ingest.staged_columns import Columns, Held
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.schemas.enumerations import ForeignIdKind
-from weighbridge.schemas.identity import key_id, keyed_key
+from weighbridge.schemas.identity import AttemptKey, keyed_key
 from weighbridge.schemas.leaves import Refusal
-from weighbridge.schemas.tables import UNASSIGNED
 
-_CHUNK = 20_000
-_DERIVED = ("attempt_hi", "attempt_lo", "source", "alias_hi", "alias_lo")
+# Rows that are made at a time: more of them only stay in memory for longer.
+_CHUNK = 4000
+_QUARANTINE = {
+    name: polars_schema("quarantine")[name]
+    for name in (
+        *("line", "day", "source", "provider", "api", "leaf_shape", "leaf_integers", "leaf_texts", "reason", "path"),
+    )
+}
 # What may name a call in its own source; a trace holds many calls and names none.
 _IDENTIFYING = tuple(kind for kind in ForeignIdKind if kind is not ForeignIdKind.TRACE_ID)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of a record.
 
     Attributes:
@@ -86,8 +90,14 @@ class Stage:
     refused: int = 0
     repeated: int = 0
     _alike: Counter[bytes] = field(default_factory=Counter)
-    _rows: dict[str, list[dict[str, object]]] = field(default_factory=dict)
+    _columns: Columns = field(init=False)
+    _held: Held = field(default_factory=Held)
+    _quarantine: list[dict[str, object]] = field(default_factory=list)
     _frames: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Columns are those of this file."""
+        self._columns = Columns(self.source, self.name)
 
     def add(self, number: int, calls: Sequence[Call], content: Mapping[str, object]) -> None:
         """Add the calls of one record, or refuse it whole where a value of one of them cannot be read.
@@ -104,7 +114,10 @@ class Stage:
             self.refused += 1
             return
         for call in calls:
-            self._add(number, call, content)
+            naming = _naming(call)
+            self._held.add(number, call, naming, None if naming else self._content_key(content))
+        if len(self._held.calls) >= _CHUNK:
+            self._turn()
 
     def refuse(self, number: int, refusals: Sequence[Refusal]) -> None:
         """Put a record into quarantine that could not even be taken apart."""
@@ -117,49 +130,17 @@ class Stage:
 
     def staged(self, records: int) -> Staged:
         """The rows of all records, of which there were so many."""
-        for table in list(self._rows):
-            self._turn(table)
+        self._turn()
         frames = {table: pl.concat(frames, how="diagonal") for table, frames in self._frames.items()}
-        derived = frames.pop("derived", None)
         return Staged(
             records=records,
-            tables={name: frame for name, frame in frames.items() if name != "quarantine"},
+            tables={name: frame for name, frame in frames.items() if name not in {"derived", "quarantine"}},
             by_line=True,
             refused=frames.get("quarantine"),
             refused_records=self.refused,
-            derived=derived if derived is None else derived.select(_DERIVED),
+            derived=frames.get("derived"),
             repeated=self.repeated,
         )
-
-    def _add(self, number: int, call: Call, content: Mapping[str, object]) -> None:
-        key, alias = self._key(call, content)
-        place = {
-            "attempt_hi": key[0],
-            "attempt_lo": key[1],
-            "day": call.created.date() if call.created else self.source.day,
-            "source": self.name,
-            "segment_row": number,
-        }
-        assigned = tenant(self.source.key, self.source.tenant or call.tenant)
-        attempt = {
-            **place,
-            "arrived_at": call.created,
-            "undated": call.created is None,
-            "tenant": assigned,
-            "tenant_key_id": None if assigned == UNASSIGNED else key_id(self.source.key),
-            "task": self.source.task or call.task or UNASSIGNED,
-            "route": UNASSIGNED,
-        }
-        if call.request is not None:
-            whole = keyed_key(self.source.key, self.name, "request", call.request)
-            attempt |= {"request_hi": whole.hi, "request_lo": whole.lo}
-        self._put("attempt", {**attempt, **call.attempt})
-        named = {name: place[name] for name in _DERIVED[:3]}
-        self._put("derived", {**named, "alias_hi": alias[0], "alias_lo": alias[1]})
-        for kind, value in call.ids.items():
-            self._put("foreign_id", {**place, "kind": str(kind), "value": value})
-        for index, part in enumerate(call.parts):
-            self._put("usage_report", {**place, **_report(call, part, index)})
 
     def _refuse(self, number: int, refusals: Sequence[Refusal], call: Call | None, part: Part | None) -> None:
         leaves = part.flattened if part else None
@@ -173,52 +154,32 @@ class Stage:
             "leaf_integers": leaves.integers() if leaves else None,
             "leaf_texts": leaves.texts() if leaves else None,
         }
-        for path, reason in dict.fromkeys(refusals):
-            self._put("quarantine", {**row, "reason": str(reason), "path": path})
+        self._quarantine += [{**row, "reason": str(reason), "path": path} for path, reason in dict.fromkeys(refusals)]
+        if len(self._quarantine) >= _CHUNK:
+            self._turn()
 
-    def _key(self, call: Call, content: Mapping[str, object]) -> tuple[tuple[int, int], tuple[int | None, int | None]]:
-        """The key of a call, and the alias hash of the id it was made from."""
-        pseudonym_key = self.source.key
-        for kind, value in call.ids.items():
-            # Tries of one request share its id: it names none of them.
-            if kind in _IDENTIFYING and value != call.request:
-                return (
-                    keyed_key(pseudonym_key, self.name, str(kind), value),
-                    alias_key(pseudonym_key, kind, self.name, value),
-                )
-        shown = json.dumps(content, sort_keys=True, default=str, separators=(",", ":"))
-        seen = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).digest()
+    def _content_key(self, content: Mapping[str, object]) -> AttemptKey:
+        """The key of a call that nothing names: its content, and its place among equal records."""
+        shown = json.dumps(content, sort_keys=True, default=str, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        seen = hashlib.sha256(shown).digest()
         occurrence = self._alike[seen]
         self._alike[seen] += 1
-        return keyed_key(pseudonym_key, self.name, shown.encode("utf-8", "surrogatepass"), occurrence), (None, None)
+        return keyed_key(self.source.key, self.name, shown, occurrence)
 
-    def _put(self, table: str, row: dict[str, object]) -> None:
-        rows = self._rows.setdefault(table, [])
-        rows.append(row)
-        if len(rows) >= _CHUNK:
-            self._turn(table)
-
-    def _turn(self, table: str) -> None:
-        types = polars_schema("attempt" if table == "derived" else table)
-        types = {**types, "segment_row": pl.Int64(), "alias_hi": pl.Int64(), "alias_lo": pl.Int64()}
-        rows = self._rows.pop(table)
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        self._frames.setdefault(table, []).append(pl.DataFrame(rows, schema={name: types[name] for name in names}))
+    def _turn(self) -> None:
+        """Turn what is held so far into columns."""
+        made = self._columns.of(self._held) if self._held.calls else {}
+        if self._quarantine:
+            made["quarantine"] = pl.DataFrame(self._quarantine, schema=_QUARANTINE)
+        for table, rows in made.items():
+            self._frames.setdefault(table, []).append(rows)
+        self._held, self._quarantine = Held(), []
 
 
-def _report(call: Call, part: Part, index: int) -> dict[str, object]:
-    return {
-        "child": 0,
-        "report": 0,
-        "part": index,
-        "part_kind": str(part.part_kind),
-        "provider": call.attempt.get("provider"),
-        "api": call.attempt.get("api"),
-        "model": call.model,
-        "reported_at": call.created,
-        "ended": str(part.ended),
-        "leaf_shape": part.flattened.shape,
-        "leaf_integers": part.flattened.integers(),
-        "leaf_texts": part.flattened.texts(),
-        "notes": [*part.notes, *call.notes] or None,
-    }
+def _naming(call: Call) -> ForeignIdKind | None:
+    """The kind of the id that names a call in its own source."""
+    for kind, value in call.ids.items():
+        # Tries of one request share its id: it names none of them.
+        if kind in _IDENTIFYING and value != call.request:
+            return kind
+    return None

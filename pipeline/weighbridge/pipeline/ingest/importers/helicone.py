@@ -28,6 +28,7 @@ from weighbridge.schemas.leaves import Flattened, Refusal
 SOURCE = "helicone"
 OWN_CACHE = "helicone"
 _COUNTS = tuple(dialect.DIALECT.roles)
+_COUNT_PATHS = {name: f"request_response.{name}" for name in _COUNTS}
 _ADDED = {"prompt_tokens", "completion_tokens"}
 _TIMES = ("request_created_at", "response_created_at")
 _STATUS = ("response_status", "status")
@@ -85,10 +86,10 @@ def call_of(row: Mapping[str, object], source: Source) -> Call:
 
 def _leaves(row: Mapping[str, object]) -> Flattened:
     """The counts and the charge; a row that counted nothing has neither."""
-    counts = {name: row.get(name) for name in _COUNTS if row.get(name) != -1}
+    counts = {name: told for name in _COUNTS if (told := row.get(name)) != -1}
     if _ADDED - counts.keys():
         counts.pop("total_tokens", None)  # added up with a -1 in it
-    found = named_leaves({f"request_response.{name}": value for name, value in counts.items()})
+    found = named_leaves({_COUNT_PATHS[name]: value for name, value in counts.items()})
     if not found.refusals and not any(leaf.integer for leaf in found.leaves):
         return Flattened()
     dollars = HELICONE_BILLIONTHS if is_of_the_table(row) else HELICONE_DOLLARS

@@ -11,7 +11,7 @@ no records of calls. Inputs, outputs, metadata, names and users are read past, b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects._langfuse import ROLES
@@ -75,6 +75,8 @@ _APIS = {
 _CACHE = frozenset({Role.CACHE_READ, Role.CACHE_WRITE, Role.CACHE_WRITE_5M, Role.CACHE_WRITE_1H})
 # What a log adds up for a total of its own: every type of usage.
 _PARTS = frozenset(_NAMES) - {"total", "totalTokens"}
+_OLDEST_PATHS = tuple((name, f"observation.{name}") for name in _OLDEST)
+_CALCULATED = tuple((name, f"observation.{name}") for name in LANGFUSE_CALCULATED)
 _TOKENS = (None, "", "TOKENS")
 
 
@@ -94,16 +96,19 @@ def _usage(row: Mapping[str, object], key: bytes) -> Flattened:
     older = first(row, _FIELDS["older"])
     if isinstance(older, Mapping) and older.get("unit") in _TOKENS and any(older.get(n) for n in ("input", "output")):
         return named_leaves({f"usage.{name}": older.get(name) for name in ("input", "output", "total")})
-    oldest = named_leaves({f"observation.{name}": row.get(name) for name in _OLDEST})
+    oldest = named_leaves({path: row.get(name) for name, path in _OLDEST_PATHS})
     return oldest if oldest.refusals or any(leaf.integer for leaf in oldest.leaves) else Flattened()
 
 
 def _charged(row: Mapping[str, object]) -> Flattened:
     costs = first(row, _FIELDS["cost"])
-    told = {path: at(costs, name) for name, path in LANGFUSE_COSTS.items()}
     # Some types have a dot in their name.
-    told |= {path: costs[name] for name, path in LANGFUSE_COSTS.items() if isinstance(costs, Mapping) and name in costs}
-    return named_leaves(told | {f"observation.{name}": row.get(name) for name in LANGFUSE_CALCULATED})
+    told = {LANGFUSE_COSTS[name]: cost for name, cost in _items(costs) if name in LANGFUSE_COSTS}
+    return named_leaves(told | {path: row.get(name) for name, path in _CALCULATED})
+
+
+def _items(costs: object) -> Iterable[tuple[str, object]]:
+    return costs.items() if isinstance(costs, dict) else ()
 
 
 def _span(row: Mapping[str, object], usage: Flattened) -> Span:

@@ -40,6 +40,8 @@ FORMAT = LogFormat(
 )
 _CALLS = ("llm", "embedding")
 _NAMES = tuple(name for name in dialect.DIALECT.roles if name != SUMMED_TOTAL)
+_TOLD_NAMES = (*_NAMES, *LANGSMITH_COSTS)
+_COST_PATHS = tuple((name, f"run.{name}") for name in LANGSMITH_COSTS)
 _OF_RUN = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_token_details", "completion_token_details")
 # Where a run keeps the usage of its answer, the surest first.
 _PLACES = (
@@ -61,7 +63,7 @@ def _usage(run: Mapping[str, object], key: bytes) -> Flattened:
         if not leaves.refusals and not any(leaf.integer for leaf in leaves.leaves):
             return Flattened()
         return summed_apart(leaves, ("run.",), "total_tokens", ("prompt_tokens", "completion_tokens"))
-    leaves = leaves_of("usage_metadata", usage, (*_NAMES, *LANGSMITH_COSTS), key)
+    leaves = leaves_of("usage_metadata", usage, _TOLD_NAMES, key)
     return summed_apart(leaves, ("usage_metadata.",), "total_tokens", ("input_tokens", "output_tokens"))
 
 
@@ -102,7 +104,7 @@ def call_of(run: Mapping[str, object], usage: Flattened, source: Source) -> Call
     metadata = at(run, "extra", "metadata")
     told = run.get("start_time")
     started, ended = iso_time(told), iso_time(run.get("end_time"))
-    costs = named_leaves({f"run.{name}": run.get(name) for name in LANGSMITH_COSTS})
+    costs = named_leaves({path: run.get(name) for name, path in _COST_PATHS})
     leaves = joined(usage, costs) if usage.leaves or usage.refusals else Flattened()
     if told is not None and started is None:
         leaves.refusals.append(Refusal("attempt.arrived_at", QuarantineReason.BAD_TIME))

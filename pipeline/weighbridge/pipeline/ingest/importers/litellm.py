@@ -84,6 +84,9 @@ _GENERATING = frozenset(
     f"{also}{name}" for name in ("completion", "text_completion", "responses", "generate_content") for also in ("", "a")
 ) | {"anthropic_messages"}
 _TALLY = 10_000
+_COLUMN_PATHS = tuple((name, f"spend_log.{name}") for name in _COUNTS)
+_PART_PATHS = tuple((name, f"cost_breakdown.{name}") for name in LITELLM_PARTS)
+_ENDS = {AttemptStatus.SUCCEEDED: Ended.COMPLETE, AttemptStatus.UNKNOWN: Ended.UNKNOWN}
 # The first line of rows that were pulled from a database says which rows they are; it is no row.
 PULLED = "pulled"
 
@@ -114,7 +117,7 @@ def call_of(row: Mapping[str, object], source: Source) -> Call:
         "first_token_us": microseconds(started, first) if first != ended else None,
         "total_us": microseconds(started, ended),
     }
-    end = {AttemptStatus.SUCCEEDED: Ended.COMPLETE, AttemptStatus.UNKNOWN: Ended.UNKNOWN}.get(status, Ended.ERROR)
+    end = _ENDS.get(status, Ended.ERROR)
     call_id = id_of(row.get("litellm_call_id") or at(metadata, "litellm_call_id"), notes)
     return Call(
         attempt,
@@ -141,13 +144,12 @@ def _leaves(row: Mapping[str, object], metadata: object, key: bytes) -> Flattene
     # Releases without a usage object have what is beside the three counts here.
     usage = at(metadata, "additional_usage_values") if usage is None else usage
     told = leaves_of("usage", usage, dialect.COUNTED, key)
-    columns = named_leaves({f"spend_log.{name}": row.get(name) for name in _COUNTS})
+    columns = named_leaves({path: row.get(name) for name, path in _COLUMN_PATHS})
     if not columns.refusals and not any(leaf.integer for leaf in (*columns.leaves, *told.leaves)):
         told, columns = Flattened(refusals=told.refusals), Flattened()
     breakdown = at(metadata, "cost_breakdown")
-    charged = named_leaves(
-        {LITELLM_SPEND: row.get("spend")} | {f"cost_breakdown.{name}": at(breakdown, name) for name in LITELLM_PARTS}
-    )
+    parts = {path: breakdown.get(name) for name, path in _PART_PATHS} if isinstance(breakdown, dict) else {}
+    charged = named_leaves({LITELLM_SPEND: row.get("spend"), **parts})
     if not told.leaves and not columns.leaves and not _charges(charged):
         charged = Flattened(refusals=charged.refusals)
     return summed_apart(joined(told, columns, charged), ("usage.", "spend_log."), "total_tokens", _COUNTS[:2])
@@ -163,9 +165,10 @@ def _from_own_cache(row: Mapping[str, object]) -> bool:
 
     The flag says nothing about the provider's cache.
     """
-    told = str(row.get("cache_hit")).lower() == "true"
+    if str(row.get("cache_hit")).lower() != "true":
+        return False
     spend = named_leaves({LITELLM_SPEND: row.get("spend")})
-    return told and not spend.refusals and not _charges(spend)
+    return not spend.refusals and not _charges(spend)
 
 
 def _plain(model: object, provider: object) -> object:
