@@ -127,7 +127,7 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
         record: the parsed JSON object.
         key: the installation's pseudonym key, which names unknown keys of the usage object.
     """
-    provider, api, model = (_named(record.get(name)) for name in ("provider", "api", "model"))
+    provider, api, model = (named(record.get(name)) for name in ("provider", "api", "model"))
     context = record.get("context")
     context = context if isinstance(context, Mapping) else {}
     told = context.get("ended")
@@ -149,7 +149,7 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
     if headers.leaves or headers.refusals:
         parts = [*parts, Part(ReportPart.HEADER, headers, parts[0].ended)]
     local = context.get("local_counts")
-    day = _day(record.get("day")) or _day(record.get("at"))
+    day = day_of(record.get("day")) or day_of(record.get("at"))
     reading = read_parts(provider, api, model, parts, local=local if isinstance(local, Mapping) else {}, day=day)
     if ROUTER not in context:
         return reading
@@ -258,12 +258,12 @@ def no_dialect(provider: str | None, api: str | None) -> str:
     return f"no dialect for provider {provider or 'unknown'} and API {api or 'unknown'}; the leaves are kept"
 
 
-def _named(value: object) -> str | None:
+def named(value: object) -> str | None:
     """A name, or null: what does not look like one may be anything, and is not repeated."""
     return value if isinstance(value, str) and NAME.fullmatch(value) else None
 
 
-def _day(value: object) -> date | None:
+def day_of(value: object) -> date | None:
     """The day in UTC of a date or a time, or null where it is neither."""
     try:
         told = datetime.fromisoformat(value) if isinstance(value, str) else value

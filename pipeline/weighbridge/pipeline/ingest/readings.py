@@ -164,12 +164,34 @@ def _read(
             continue
         for dialect, own in _by_dialect(rows, provider, api, dialects):
             for block in _blocks(own):
-                figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block)))
-                yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
-                if calls is not None:
-                    named = calls.select("nth", "child_model")
-                    solved = _worded(dialect, calls, solve_frame(dialect, provider, calls))
-                    yield pl.concat([solved, named], how="horizontal")
+                yield from _read_block(dialect, provider, block, merge)
+
+
+def _read_block(
+    dialect: Dialect, provider: str | None, block: pl.DataFrame, merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block)))
+    yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
+    if calls is not None:
+        named = calls.select("nth", "child_model")
+        solved = _worded(dialect, calls, solve_frame(dialect, provider, calls))
+        yield pl.concat([solved, named], how="horizontal")
+
+
+def read_single(dialect: Dialect, provider: str | None, parts: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Readings of reports of one part each, all of one speaker; calls they leave out have `nth` and `child_model`.
+
+    Args:
+        dialect: how the provider speaks.
+        provider: whose absent fields mean what.
+        parts: row, report_id, part_kind, ended, notes, leaf_shape, leaf_integers, leaf_texts.
+    """
+    yield from _read_block(dialect, provider, parts, _alone)
+
+
+def unread_single(provider: str | None, api: str | None, parts: pl.DataFrame) -> pl.DataFrame:
+    """The same where nobody knows how the provider speaks."""
+    return _unread(no_dialect(provider, api), parts)
 
 
 def _by_dialect(

@@ -1,0 +1,206 @@
+"""Many records to readings: `read_usage_batch` for records, `read_usage_file` for a file of them.
+
+A record without anything odd about it is read as columns, together with all others of its form; whatever cannot be
+read so, a stream, a header, a number beyond 64 bits, is read by `read_usage` itself. Both give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from weighbridge.pipeline.ingest.json_lines import BOM, MAX_LINE, opened, parse
+from weighbridge.pipeline.ingest.many.columns import SCHEMA, Told, of_alike, one_by_one
+from weighbridge.pipeline.ingest.many.forms import Alike, Forms
+from weighbridge.pipeline.ingest.many.runs import Ints
+from weighbridge.pipeline.ingest.many.small import compact, packed
+from weighbridge.schemas.enumerations import QuarantineReason
+
+_BLOCK = 16 * 2**20  # bytes taken apart at once
+_TOGETHER = 4  # blocks solved at once
+_BATCH = 100_000  # records
+# Lines that are longer than this on average hold more than usage: what is not read is taken out first.
+_USAGE_ONLY = 700
+
+
+class Lines(NamedTuple):
+    """A block of whole lines, each with its end; the number of the first one, and how many there are."""
+
+    raw: bytes
+    first: int
+    many: int
+
+
+def read_usage_batch(records: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """The readings of many records, as `read_usage` reads each.
+
+    Args:
+        records: as for `read_usage`.
+
+    Returns:
+        A row per reading, in the order of the records: `record` counts them from 0, `child` is 0 for the answer
+        itself and counts calls beside it from 1; then the fields of `UsageReading`, classes and cells as columns of
+        their own. Null is unknown. `error` is null: a record is an object already.
+    """
+    forms, waiting = Forms(), iter(records)
+    frames: list[pl.DataFrame] = []
+    while chunk := list(islice(waiting, _BATCH)):
+        frames.append(_batch(forms, len(frames) * _BATCH, chunk))
+    return _whole(frames)
+
+
+def _batch(forms: Forms, first: int, records: list[Mapping[str, object]]) -> pl.DataFrame:
+    lines = _Small(first)
+    for number, record in enumerate(records):
+        small = packed(record) if isinstance(record, dict) else None
+        lines.add(number, small)
+    alike, rest = lines.sorted_out(forms)
+    told: Iterator[Told] = ((first + number, records[number]) for number in rest)
+    return _whole([*of_alike(alike), one_by_one(told)])
+
+
+def read_usage_file(path: Path | str, *, workers: int = 1) -> Iterator[pl.DataFrame]:
+    """The readings of a JSON Lines file, some lines at a time, in the order of the lines.
+
+    Args:
+        path: one record a line; may be gzip-compressed.
+        workers: processes that read. More than one are started as by `multiprocessing` with `spawn`: a script calls
+            this below its `if __name__ == "__main__":`.
+
+    Yields:
+        Frames as `read_usage_batch` gives them, `record` counting lines from 0, blank ones too. A line that holds no
+        record has a row with its reason in `error` and nothing else.
+
+    Raises:
+        ContractError: the compressed file is damaged.
+    """
+    with opened(Path(path)) as file:
+        if workers <= 1:
+            yield from (_read(task, _forms) for task in _tasks(file))
+            return
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            waiting: list[Future[pl.DataFrame]] = []
+            for task in _tasks(file):
+                waiting.append(pool.submit(_in_worker, task))
+                if len(waiting) > workers:
+                    yield waiting.pop(0).result()
+            for future in waiting:
+                yield future.result()
+
+
+_forms = Forms()
+
+
+def _in_worker(task: list[Lines]) -> pl.DataFrame:
+    return _read(task, _forms)
+
+
+def _read(task: list[Lines], forms: Forms) -> pl.DataFrame:
+    """The readings of some blocks of lines, each with the number of its first line."""
+    alike: list[Alike] = []
+    frames = []
+    for lines in task:
+        found, told = _taken_apart(lines, forms)
+        alike += found
+        frames.append(one_by_one(told))
+    return _whole([*of_alike(alike), *frames])
+
+
+def _taken_apart(lines: Lines, forms: Forms) -> tuple[list[Alike], Iterator[Told]]:
+    """The lines of a block that have a form in common with others, and those to be read one by one."""
+    alike: list[Alike] = []
+    if len(lines.raw) > _USAGE_ONLY * lines.many:
+        rest, split = np.arange(lines.many), lines.raw.split(b"\n")
+        line: Callable[[int], bytes] = split.__getitem__
+    else:
+        alike, rest, block = forms.sorted_out(lines.raw)
+        line = block.line
+    if rest.size > lines.many // 1000:
+        again, rest = _smaller(line, rest, forms)
+        alike += again
+    return [one._replace(numbers=one.numbers + lines.first) for one in alike], _strictly(line, rest, lines.first)
+
+
+def _smaller(line: Callable[[int], bytes], which: Ints, forms: Forms) -> tuple[list[Alike], Ints]:
+    """These lines without what is not read of them, sorted by form."""
+    small = _Small()
+    for number in which.tolist():
+        found = line(number)
+        small.add(number, compact(found) if len(found) <= MAX_LINE else None)
+    return small.sorted_out(forms)
+
+
+@dataclass(slots=True)
+class _Small:
+    """Lines of records without what is not read, and the numbers of those that have none."""
+
+    first: int = 0
+    numbers: list[int] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    without: list[int] = field(default_factory=list)
+
+    def add(self, number: int, line: bytes | None) -> None:
+        if line is None:
+            self.without.append(number)
+        else:
+            self.numbers.append(number)
+            self.lines.append(line)
+
+    def sorted_out(self, forms: Forms) -> tuple[list[Alike], Ints]:
+        rest = np.array(self.without, np.int64)
+        if not self.lines:
+            return [], rest
+        numbers = np.array(self.numbers, np.int64)
+        self.lines.append(b"")
+        alike, left, _ = forms.sorted_out(b"\n".join(self.lines), peek=False)
+        told = [one._replace(numbers=numbers[one.numbers] + self.first) for one in alike]
+        return told, np.sort(np.concatenate([rest, numbers[left]]))
+
+
+def _strictly(line: Callable[[int], bytes], which: Ints, first: int) -> Iterator[Told]:
+    """Lines as they are read one by one: their record, or why there is none. Blank ones are passed over."""
+    for number in which.tolist():
+        found = line(number)
+        if len(found) > MAX_LINE:
+            yield first + number, QuarantineReason.TOO_LARGE
+        elif found.strip():
+            record, reason = parse(found)
+            yield first + number, reason or record or {}
+
+
+def _tasks(file: BinaryIO) -> Iterator[list[Lines]]:
+    blocks = _blocks(file)
+    while task := list(islice(blocks, _TOGETHER)):
+        yield task
+
+
+def _blocks(file: BinaryIO) -> Iterator[Lines]:
+    number = 0
+    while raw := file.read(_BLOCK):
+        raw = raw.removeprefix(BOM) if number == 0 else raw
+        if not raw.endswith(b"\n"):
+            raw += _rest_of_line(file)
+        many = raw.count(b"\n")
+        yield Lines(raw, number, many)
+        number += many
+
+
+def _rest_of_line(file: BinaryIO) -> bytes:
+    """The rest of a line and its end; of one that is too long no more than shows it."""
+    rest = file.readline(MAX_LINE + 1)
+    more = rest
+    while more and not more.endswith(b"\n"):
+        more = file.readline(MAX_LINE)
+    return rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def _whole(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=dict(SCHEMA)), *frames]).sort("record", "child")

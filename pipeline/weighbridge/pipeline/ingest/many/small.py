@@ -1,0 +1,90 @@
+"""A record without what is not read: the answer's text, its vectors, the names of other things.
+
+Whole answers differ in their text, so none is of the form of another; what is left of them here is. Nothing that
+decides a reading is left out: parsing is strict about what it leaves out, too, or gives up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from weighbridge.pipeline.ingest.json_lines import MAX_NESTING
+from weighbridge.pipeline.ingest.reading import day_of
+from weighbridge.schemas.leaves import BARE, CONTAINERS
+
+Tree = dict[str, Any]
+_RECORD = ("provider", "api", "model", "usage", "context", "headers", "events")
+_OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+# An escape that writes a colon, which is how keys are counted.
+_ESCAPED = (b"\\u003a", b"\\u003A")
+
+
+def _tree() -> Tree:
+    """Where usage may stand in a body; null where all that stands there is kept."""
+    tree: Tree = dict.fromkeys((*BARE, "status", "type"))
+    for container in CONTAINERS:
+        at = tree
+        *above, last = container.split(".")
+        for step in above:
+            at = at.setdefault(step, {})
+        at[last] = None
+    return tree
+
+
+_TREE = _tree()
+
+
+def compact(line: bytes) -> bytes | None:
+    """What of a line is read, as a line of its own; null where the line must be read as it stands."""
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING or any(escape in line for escape in _ESCAPED):
+        return None
+    try:
+        record = orjson.loads(line)
+        # A key that is named twice is lost in parsing, and with it a colon.
+        if not isinstance(record, dict) or orjson.dumps(record).count(b":") != line.count(b":"):
+            return None
+    except ValueError:
+        return None
+    return packed(record)
+
+
+def packed(record: Mapping[str, Any]) -> bytes | None:
+    """The same of a record that is parsed; null where it holds what JSON has no word for."""
+    kept = {name: record[name] for name in _RECORD if name in record}
+    day = day_of(record.get("day")) or day_of(record.get("at"))
+    if day is not None:
+        kept["day"] = str(day)
+    if "response" in record:
+        body = record["response"]
+        kept["response"] = _kept(body, _TREE) if isinstance(body, dict) else body
+    return _dumped(kept)
+
+
+def _dumped(record: Mapping[str, Any]) -> bytes | None:
+    try:
+        line = orjson.dumps(record, option=_OPTIONS)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return None if b"null" in line and _odd(record) else line
+
+
+def _kept(body: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
+    kept = {}
+    for name in body.keys() & tree.keys():
+        inner, value = tree[name], body[name]
+        kept[name] = _kept(value, inner) if inner and isinstance(value, dict) else value
+    if body.get("error"):
+        kept["error"] = True
+    return kept
+
+
+def _odd(value: object) -> bool:
+    """Whether a number is none, which is written as null."""
+    if isinstance(value, float):
+        return value != value or value in (float("inf"), float("-inf"))  # noqa: PLR0124 - NaN is not itself
+    if isinstance(value, dict):
+        return any(map(_odd, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(_odd, value))

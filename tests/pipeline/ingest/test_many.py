@@ -1,0 +1,181 @@
+"""Many records read at once are read as each of them is read alone, whatever a line holds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from weighbridge.pipeline import read_usage_batch, read_usage_file
+from weighbridge.pipeline.ingest.json_lines import parse
+from weighbridge.pipeline.ingest.many import forms, many, template
+from weighbridge.pipeline.ingest.many.columns import Told, one_by_one
+from weighbridge.pipeline.ingest.reading import calls_of
+from weighbridge.schemas.enumerations import Verdict
+
+CHAT = (
+    '{"provider": "openai", "api": "chat", "model": "gpt-5-mini-2025-08-07", "usage": {"prompt_tokens": %s, '
+    '"completion_tokens": %s, "total_tokens": 30, "prompt_tokens_details": {"cached_tokens": %s}}}'
+)
+# Lines that differ from each other in their digits, and in more where a number is odd.
+SHAPES = [
+    CHAT,
+    CHAT.replace(" ", ""),
+    (
+        '{"id": "req_%s", "provider": "anthropic", "api": "messages", "model": "claude-3-5-haiku", "usage": '
+        '{"input_tokens": %s, "cache_creation": {"ephemeral_5m_input_tokens": %s, "ephemeral_1h_input_tokens": 0}, '
+        '"output_tokens": 7, "service_tier": "standard"}}'
+    ),
+    (
+        '{"provider": "google", "api": "generateContent", "usage": {"promptTokenCount": %s, "totalTokenCount": %s, '
+        '"promptTokensDetails": [{"modality": "TEXT", "tokenCount": %s}]}}'
+    ),
+    (
+        '{"provider": "vertex", "api": "generateContent", "usage": {"promptTokenCount": %s, "totalTokenCount": 9, '
+        '"promptTokensDetails": [{"modality": %s, "tokenCount": %s}]}}'
+    ),
+    (
+        '{"provider": "groq", "api": "chat", "model": "m", "response": {"id": "c-%s", "choices": [{"text": "5: %s,"}], '
+        '"usage": {"prompt_tokens": %s, "completion_tokens": 1, "queue_time": 0.5}}}'
+    ),
+    '{"provider": "openrouter", "api": "chat", "day": "2026-01-0%s", "usage": {"prompt_tokens": %s, "cost": %s}}',
+    '{"provider": "openai", "api": "chat", "response": {"error": %s, "usage": {"prompt_tokens": %s, "b": %s}}}',
+    (
+        '{"provider": "anthropic", "api": "messages", "usage": {"input_tokens": %s, "output_tokens": 8, '
+        '"iterations": [{"type": "compaction", "model": "b-2", "input_tokens": %s, "output_tokens": 125}, '
+        '{"type": "message", "input_tokens": %s, "output_tokens": 8}]}}'
+    ),
+    (
+        '{"provider": "anthropic", "api": "messages", "events": [{"type": "message_start", "message": {"usage": '
+        '{"input_tokens": %s, "output_tokens": %s}}}, {"type": "message_delta", "usage": {"output_tokens": %s}}]}'
+    ),
+    '{"provider": "google", "api": "countTokens", "response": {"totalTokens": %s, "a": %s, "b": %s}}',
+    '{"provider": "openai", "api": "telepathy", "usage": {"prompt_tokens": %s, "a": %s, "b": %s}}',
+    '{"provider": "xai", "api": "responses", "at": "2026-01-01T10:00:0%sZ", "usage": {"input_tokens": %s}, "n": %s}',
+    (
+        '{"provider": "bedrock", "api": "invoke_model", "headers": {"x-amzn-bedrock-input-token-count": "%s"}, '
+        '"response": {"usage": {"input_tokens": %s, "output_tokens": %s}}}'
+    ),
+    (
+        '{"provider": "openai", "api": "chat", "context": {"ended": "cut", "local_counts": {"prompt_tokens": %s}}, '
+        '"usage": {"completion_tokens": %s, "total_tokens": %s}}'
+    ),
+    '{"usage": {"prompt_tokens": %s}, "usage": {"prompt_tokens": %s, "total_tokens": %s}}',
+    "[%s, %s, %s]",
+    "%s%s%s",
+]
+PLAIN = st.integers(0, 40).map(str)
+LONG = ["9007199254740993", "999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808"]
+TEXTS = ['"5"', '"x"', "[1]", "{}", '{"a": 1, "a": 2}', "", " ", '"', "\\", "[" * 250, '{"usage":' * 9, "é", '"é"']
+WORDS = "-1 -0 00 01 007 1.0 1.5 2e1 2E+01 1e-9 5e400 NaN -Infinity null true".split()
+ODD = st.sampled_from([*WORDS, *LONG, f"0.{'0' * 31}1", "9" * 40, *TEXTS, "\t3 ", "3\r", '"\\u0035"', '"\\u003a"'])
+NUMBERS = st.one_of(PLAIN, PLAIN, PLAIN, ODD)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """The lines of a file: several of each of some shapes, with numbers of their own, mixed."""
+    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=4))
+    lines = [
+        shape % tuple(draw(NUMBERS) for _ in range(shape.count("%s")))
+        for shape in draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=24))
+    ]
+    end = draw(st.sampled_from(["\n", "\n", "\r\n", "\n\n"]))
+    return end.join(lines) + draw(st.sampled_from(["", "\n"]))
+
+
+def strictly(content: bytes) -> Iterator[Told]:
+    for number, line in enumerate(content.split(b"\n")):
+        if line.strip():
+            record, reason = parse(line)
+            yield number, reason or record or {}
+
+
+def expected(content: bytes) -> pl.DataFrame:
+    return one_by_one(strictly(content))
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts(), st.sampled_from([40, 2**24]))
+def test_a_file_is_read_as_its_lines_are(tmp_path: Path, text: str, block: int) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many, "_BLOCK", block)
+        found = pl.concat(read_usage_file(path)) if text else expected(b"")
+    assert_frame_equal(found, expected(text.encode()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts())
+def test_records_are_read_as_each_of_them_is(text: str) -> None:
+    records = [record for line in text.encode().split(b"\n") if (record := parse(line)[0]) is not None]
+    assert_frame_equal(read_usage_batch(records), one_by_one(enumerate(records)))
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The lines of which a template is made from now on."""
+    asked: list[bytes] = []
+
+    def noted(line: bytes) -> template.Template | None:
+        asked.append(line)
+        return template.template_of(line)
+
+    monkeypatch.setattr(forms, "template_of", noted)
+    return asked
+
+
+def test_lines_of_one_form_are_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = counted(monkeypatch)
+    records = [json.loads(CHAT % (count, 30 - count, count // 2)) for count in range(11, 30)]
+    found = read_usage_batch(records)
+    assert len(asked) == 1
+    assert found["verdict"].unique().to_list() == [Verdict.PROVED]
+    assert found["cache_read"].to_list() == [count // 2 for count in range(11, 30)]
+    assert found["input_total"].to_list() == list(range(11, 30))
+
+
+def test_names_that_differ_from_line_to_line_do_not_keep_lines_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = counted(monkeypatch)
+    names = [first + second for first in "abcdefgh" for second in "klmnopqr"]
+    lines = [f'{{"id": "{name}", {(CHAT % (9, 21, 0))[1:]}\n' for name in names] * 9
+    alike, rest, _ = forms.Forms().sorted_out("".join(lines).encode())
+    assert (len(asked), rest.size, sum(len(one.numbers) for one in alike)) == (1, 0, len(lines))
+
+
+def test_readings_come_in_the_order_of_the_lines_whoever_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl.gz"
+    lines = [CHAT % (count % 31, 30 - count % 31, 0) if count % 3 else SHAPES[3] % (9, 9, 9) for count in range(5000)]
+    content = "\n".join(lines).encode()
+    path.write_bytes(gzip.compress(content))
+    assert_frame_equal(pl.concat(read_usage_file(path, workers=2)), expected(content))
+
+
+def records_of(line: str) -> Iterator[dict[str, Any]]:
+    record = json.loads(line)
+    about = {"provider": record["provider"], "api": record["api_flavor"], "model": record["model"]}
+    about["headers"] = record["meta_headers"]
+    if isinstance(record["response"], list):
+        yield from ({**about, "events": events} for events in calls_of(record["api_flavor"], record["response"]))
+    else:
+        yield {**about, "response": record["response"]}
+
+
+@pytest.mark.real
+def test_recorded_answers_are_read_as_each_of_them_is(shared_real: Path, tmp_path: Path) -> None:
+    with gzip.open(shared_real / "api_responses_all.jsonl.gz", "rt", encoding="utf-8") as file:
+        records = [record for line in file for record in records_of(line)]
+    assert len(records) > 3000
+    assert_frame_equal(read_usage_batch(records), one_by_one(enumerate(records)))
+    some = records[::7]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in some), encoding="utf-8")
+    assert_frame_equal(pl.concat(read_usage_file(path)), one_by_one(enumerate(some)))
