@@ -115,11 +115,12 @@ def test_what_is_due_goes_with_receipts(weighbridge: Call, home: Path) -> None:
     assert (ran.code, ran.json["failed"], ran.json["resumed"]) == (0, [], 0)
     assert {each["table_name"]: each["rows"] for each in ran.json["receipts"]}["token_run"] == 4
     assert lake(home).rows("token_run") == 0
-    assert len(list((home / "spool").glob("*.segment"))) == len(list((home / "spool").glob("*.ack"))) == 4
+    left = sorted(path.suffix for path in (home / "spool").iterdir() if path.suffix in {".segment", ".ack"})
+    assert left == [".segment"] * 4, "those the lake has not read; acknowledgements went with the others"
     listed = weighbridge("retention", "receipts", "--config", home)
     assert listed.code == 0
     assert "retention.ids" in listed.out
-    assert "2 receipts" in listed.out
+    assert "3 receipts" in listed.out
     again = weighbridge("retention", "apply", "--config", home)
     assert (again.code, "0 receipts" in again.out) == (0, True)
     assert weighbridge("retention", "receipts", "--until", "2020-01-01", "--json", "--config", home).json == []
