@@ -97,8 +97,11 @@ def _whole(month: Month, table: str) -> pl.DataFrame:
     begin = datetime.combine(first, time.min)
     end = datetime.combine(last, time.min) + timedelta(days=1)
     match table:
-        case "adjustment" | "recount_constant":
+        case "adjustment":
             frame = frame.filter(pl.col("period") == month.period)
+        case "recount_constant":
+            # What the month's own are held against is that of the months before.
+            frame = frame.filter(pl.col("period") <= month.period)
         case "finding":
             frame = frame.filter(pl.col("period").is_in(periods))
         case "finding_status":

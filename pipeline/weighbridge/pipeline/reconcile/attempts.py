@@ -22,13 +22,16 @@ from weighbridge.schemas.tables import UNASSIGNED
 FIGURES: dict[str, tuple[str, ...]] = {
     "input_computed": ("cached_engine",),
     "output_computed": ("reasoning_computed", "withheld_end_token"),
-    "input_recounted": ("recount_template", "recount_special", "recount_has_template", "recount_has_special"),
-    "output_recounted": (),
+    "input_recounted": (
+        *("recount_template", "recount_special", "recount_has_template", "recount_has_special"),
+        "input_tokenizer",
+    ),
+    "output_recounted": ("output_tokenizer",),
 }
 # Columns that describe the attempt; a source that leaves one out does not hide what another says.
 DESCRIPTION = (
     *("provider", "api", "model", "template", "tenant", "task", "route"),
-    *("attempt_status", "messages", "choices", "finish_reason"),
+    *("attempt_status", "messages", "tools", "choices", "finish_reason"),
     # The engine knows of padding, the server in front of it what was cut off or came too late.
     *("padding", "withheld_stop_trimmed", "withheld_aborted"),
 )
@@ -40,7 +43,7 @@ COUNTS = (
 COLUMNS_READ = (
     *KEY,
     *("source", "revision", "day", "provider", "api", "model_requested", "model_served", "template"),
-    *("tenant", "task", "route", "status", "messages", "n", "finish_reason", "usage_expected"),
+    *("tenant", "task", "route", "status", "messages", "tools", "n", "finish_reason", "usage_expected", "tokenizer"),
     *("recount_has_template", "recount_has_special"),
     *COUNTS,
 )
@@ -53,13 +56,14 @@ OUTPUT = (
     *(name for lead, beside in FIGURES.items() for name in (f"{lead}_by", lead, *beside)),
 )
 _WORDS = (*("provider", "api", "model", "template", "tenant", "task", "route"), "attempt_status", "finish_reason")
+_TOKENIZERS = ("input_tokenizer", "output_tokenizer")
 _FLAGS = ("usage_expected", "recount_has_template", "recount_has_special")
 
 
 def blank() -> dict[str, Expr]:
     """Every column of `OUTPUT` as a null of its type: an attempt of which nothing is known."""
     nulls: dict[str, Expr] = dict.fromkeys(OUTPUT, tokens())
-    nulls |= dict.fromkeys((*_WORDS, *(f"{lead}_by" for lead in FIGURES)), words())
+    nulls |= dict.fromkeys((*_WORDS, *_TOKENIZERS, *(f"{lead}_by" for lead in FIGURES)), words())
     return nulls | dict.fromkeys(_FLAGS, nw.lit(None, dtype=nw.Boolean)) | {"day": nw.lit(None, dtype=nw.Date)}
 
 
@@ -86,6 +90,8 @@ def _shaped(seen: Frame) -> Frame:
         attempt_status=nw.col("status"),
         choices=nw.col("n").cast(nw.Int64),
         messages=nw.col("messages").cast(nw.Int64),
+        tools=nw.col("tools").cast(nw.Int64),
+        **{name: nw.col("tokenizer") for name in _TOKENIZERS},
         **{f"{lead}_by": nw.when(~nw.col(lead).is_null()).then(nw.col("source")) for lead in FIGURES},
     )
 

@@ -9,7 +9,7 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile import gap_findings, record_findings, rows
+from weighbridge.pipeline.reconcile import gap_findings, record_findings, recounts, rows
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import month_of
@@ -29,6 +29,7 @@ class Outcome:
         watched: providers of which attempts were observed.
         seen: attempts, without the reports nobody saw.
         unassigned: those of them without a tenant, a tally per batch.
+        recounts: how far reports are from recounts (`recounts.points`), per batch.
     """
 
     attempts: int = 0
@@ -40,6 +41,7 @@ class Outcome:
     watched: set[str] = field(default_factory=set)
     seen: int = 0
     unassigned: list[pl.DataFrame] = field(default_factory=list)
+    recounts: list[pl.DataFrame] = field(default_factory=list)
 
 
 def reconcile_month(month: Month) -> Outcome:
@@ -72,6 +74,7 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome) -> Non
     seen = compared.lazy().filter("seen").select(*KEY, "day", "tenant")
     outcome.seen += seen.select(pl.len()).collect().item()
     outcome.unassigned.append(record_findings.without_tenant(seen))
+    outcome.recounts.append(collected(recounts.points(frame_of(compared))))
     outcome.causes += causes.height
     for status, count in reconciled.group_by("status").len().iter_rows():
         outcome.statuses[status] = outcome.statuses.get(status, 0) + count

@@ -19,6 +19,7 @@ from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import checked, month_of
 from weighbridge.pipeline.reconcile.record_findings import Asked, empty_month, of_records, unassigned_tenant
+from weighbridge.pipeline.reconcile.recount_constants import write_constants
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
@@ -69,6 +70,7 @@ def reconcile(
         for period in asked:
             of_month = Month(lake, period, prices)
             outcome = reconcile_month(of_month)
+            write_constants(lake, period, outcome.recounts)
             found += with_segments(of_month, findings_of(Asked(of_month, key_id, ids_grace_days), outcome))
             total.attempts += outcome.attempts
             total.causes += outcome.causes

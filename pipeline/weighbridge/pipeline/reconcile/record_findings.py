@@ -14,6 +14,7 @@ from weighbridge.pipeline.reconcile import announced, attempts, flag_facts, quar
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
+from weighbridge.pipeline.reconcile.recount_constants import moved
 from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
 from weighbridge.pipeline.reconcile.tally import Kind, added, findings, tallied
 from weighbridge.schemas.enumerations import Confidence, PriceStatus, Severity, Verdict
@@ -277,6 +278,11 @@ def empty_month(period: str) -> Finding:
     )
 
 
+def recount_constant_moved(asked: Asked) -> Iterator[Finding]:
+    """Recounts and reports that differ by another number of tokens than in the months before."""
+    yield from moved(asked.month.lake.scan("recount_constant").collect(), asked.month.period)
+
+
 _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     contradictory_usage,
     unknown_usage,
@@ -291,5 +297,6 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     quarantined_rows,
     gap_records,
     ids_missing,
+    recount_constant_moved,
 )
 CODES = (*(kind.__name__ for kind in _KINDS if kind is not flags), unassigned_tenant.__name__, empty_month.__name__)
