@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, World, crowd, weighed
 
-from weighbridge.pipeline.reconcile import gap_findings, recount_constants, record_findings
+from weighbridge.pipeline.reconcile import gap_findings, record_findings, recount_constants
 from weighbridge.pipeline.reconcile.codes import checked_code, finding_codes
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.finding import CODE, Finding
