@@ -92,7 +92,7 @@ def framed(*parts: str | bytes | int) -> bytes:
         if isinstance(part, bytes):
             kind, raw = b"b", part
         elif isinstance(part, str):
-            kind, raw = b"s", part.encode()
+            kind, raw = b"s", part.encode("utf-8", "surrogatepass")  # JSON may name half a character
         else:
             kind, raw = b"i", str(part).encode()
         out += kind + len(raw).to_bytes(8, "big") + raw

@@ -158,7 +158,13 @@ def test_a_file_of_blank_lines_has_no_rows(lake: Lake, take: Take, jsonl: Jsonl)
 
 
 UNREADABLE = [
-    ("no JSON in any line", "a.jsonl", b"text\nmore text\n", "recorded_answers", "no JSON object in any of its lines"),
+    (
+        "no JSON in any line",
+        "a.jsonl",
+        b"text\nmore text\n",
+        "recorded_answers",
+        "no JSON object in any of its records",
+    ),
     ("another format", "a.jsonl", b'{"some": "thing"}\n', None, "no importer recognises"),
     ("another format", "a.csv", b"x,y\n1,2\n", None, "--mapping"),
     ("torn gzip", "a.jsonl.gz", b"\x1f\x8b\x08\x00torn", "recorded_answers", "damaged gzip file"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, importers
+from weighbridge.pipeline.ingest.json_records import let_go
 from weighbridge.schemas.errors import ConfigError, ContractError
 from weighbridge.schemas.segment import MANIFEST, SUFFIX, sha256_file
 
@@ -48,7 +49,10 @@ def admit(sources: Sequence[Source], importer: str | None) -> list[Admitted]:
     known = importers()
     if importer is not None and importer not in known:
         raise ConfigError(_unknown(importer, known))
-    return [_admit(place, source, importer, known) for place, source in enumerate(sources)]
+    try:
+        return [_admit(place, source, importer, known) for place, source in enumerate(sources)]
+    finally:
+        let_go()
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[Path]:

@@ -26,6 +26,7 @@ from weighbridge.pipeline.ingest.acknowledge import acknowledge
 from weighbridge.pipeline.ingest.batch import Account, Batch, forget
 from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
 from weighbridge.pipeline.ingest.importer import Source, Staged
+from weighbridge.pipeline.ingest.json_records import let_go
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.segment import SUFFIX
@@ -89,6 +90,7 @@ def ingest(
     tenant: str | None = None,
     task: str | None = None,
     acks: Path | None = None,
+    keys: KeyProvider | None = None,
 ) -> IngestResult:
     """Take files into the lake.
 
@@ -100,6 +102,7 @@ def ingest(
         importer: the importer to use; null lets each file be recognised.
         mapping: what the columns of a CSV, JSONL or Parquet file mean.
         provider, model, tenant, task: stand in where records do not say; a tenant's name becomes a pseudonym.
+        keys: who gives the keys token ids are encrypted with; without one, ids of logs are counted as lost.
         acks: folder for the acknowledgements of sealed segments; null means beside each segment (see `acknowledge`).
 
     Raises:
@@ -109,7 +112,7 @@ def ingest(
     """
     if not 16 <= len(key) <= 64:
         raise ConfigError(f"the pseudonym key has {len(key)} bytes; 16 to 64 are needed. `weighbridge init` makes one.")
-    about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping}
+    about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping, "keys": keys}
     admitted = admit([Source(path, key, day, **about) for path in files_of(paths)], importer)  # type: ignore[arg-type]
     with lake.lock():
         result = _take(admitted, lake, key)
@@ -156,7 +159,7 @@ def _known(lake: Lake) -> tuple[set[str], set[str]]:
 def _batches(files: Sequence[Admitted], lake: Lake, key: bytes) -> Iterator[Batch]:
     batch = Batch(lake, key)
     for file in files:
-        with _uncollected():
+        with _reading():
             staged = Staged(0, {}, by_line=True) if file.empty else file.importer.read(file.source, file.heading)
         if batch.files and batch.rows + staged.rows > BATCH_ROWS:
             yield batch
@@ -167,13 +170,17 @@ def _batches(files: Sequence[Admitted], lake: Lake, key: bytes) -> Iterator[Batc
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Hold Python's collection of cycles off: records make millions of objects and no cycle, a quarter of the time."""
+def _reading() -> Iterator[None]:
+    """While a file is read, cycles are not collected, and afterwards nothing of it is held.
+
+    Records make millions of objects and no cycle; looking for some would take a quarter of the time.
+    """
     running = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        let_go()
         if running:
             gc.enable()
 

@@ -10,6 +10,7 @@ A record's number is its line, or its place in the list. Files may be gzip-compr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.json_lines import BOM, Line, opened, parse, parse_list, read_lines
@@ -41,6 +42,29 @@ def read_records(path: Path, lists: Sequence[str] = ()) -> Iterator[Line]:
     if not path.name.lower().removesuffix(".gz").endswith(_DOCUMENT):
         yield from _numbered(read_lines(path), lists)
         return
+    about = path.stat()
+    document = _document(path, about.st_size, about.st_mtime_ns, about.st_ino)
+    if document is None:
+        yield from _numbered(read_lines(path), lists)
+    elif isinstance(document, Line):
+        yield from _numbered(iter([document]), lists)
+    else:
+        for number, item in enumerate(document):
+            yield _record(number, item)
+
+
+def let_go() -> None:
+    """Forget the document that was read last."""
+    _document.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _document(path: Path, *state: int) -> list[object] | Line | None:  # noqa: ARG001 - a changed file is another one
+    """The items of a document that is a list, the object that it is, or null where it is lines under such a name.
+
+    Every importer looks at a file before one reads it: the document is taken apart once for all of them, and held
+    until `let_go`.
+    """
     with opened(path) as file:
         raw = file.read(MAX_DOCUMENT + 1)
     if len(raw) > MAX_DOCUMENT:
@@ -50,17 +74,14 @@ def read_records(path: Path, lists: Sequence[str] = ()) -> Iterator[Line]:
         )
     raw = raw.removeprefix(BOM)
     if not raw.strip():
-        return
+        return []
     items = parse_list(raw)
-    if items is None:
-        value, reason = parse(raw)
-        if reason is QuarantineReason.NOT_JSON and raw.strip().count(b"\n"):
-            yield from _numbered(read_lines(path), lists)  # some exports are lines under the name of a document
-            return
-        yield from _numbered(iter([Line(0, value, reason)]), lists)
-        return
-    for number, item in enumerate(items):
-        yield _record(number, item)
+    if items is not None:
+        return items
+    value, reason = parse(raw)
+    # Some exports are lines under the name of a document.
+    lines = reason is QuarantineReason.NOT_JSON and raw.strip().count(b"\n")
+    return None if lines else Line(0, value, reason)
 
 
 def _numbered(lines: Iterator[Line], lists: Sequence[str]) -> Iterator[Line]:

@@ -34,7 +34,7 @@ def keyed_keys(
     begun = hashlib.blake2b(framed(*prefix), key=key[:64], digest_size=16)
     digests = bytearray()
     for value in values:
-        raw = value if isinstance(value, bytes) else (value or "").encode()
+        raw = value if isinstance(value, bytes) else (value or "").encode("utf-8", "surrogatepass")
         state = begun.copy()
         state.update(raw if framed_already else b"s" + len(raw).to_bytes(8, "big") + raw)
         digests += state.digest()

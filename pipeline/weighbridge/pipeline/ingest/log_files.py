@@ -8,6 +8,7 @@ one stays the text it is, and is then refused where a number belongs. In JSON no
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,8 +18,9 @@ from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.importer import Heading, Source
-from weighbridge.pipeline.ingest.json_lines import Line, opened, parse
+from weighbridge.pipeline.ingest.json_lines import Line, parse
 from weighbridge.pipeline.ingest.json_records import is_json, read_records
+from weighbridge.pipeline.ingest.log_heads import heading, read_through
 from weighbridge.pipeline.ingest.log_leaves import PATH, named_leaves
 from weighbridge.pipeline.ingest.parts import INTEGRAL_FLOAT, STRINGS_DROPPED, Part
 from weighbridge.pipeline.ingest.tabular import CSV, Layout, kind_of, names_of, read
@@ -32,6 +34,8 @@ _INTEGER = re.compile(r"[+-]?\d{1,400}")
 _DECIMAL = re.compile(
     r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})(e[+-]?\d{1,3})?|[+-]?(nan|inf|infinity)", re.IGNORECASE
 )
+# What stands in place of bytes that are no UTF-8: two names that differ only in such a byte would become one.
+_LOST = "\ufffd"
 _HUGE = 10**40  # any integer of more digits is as unreadable as this one
 # What exports write for a value that is not there.
 _NULLS = ("", "NULL", "None", "\\N")
@@ -86,22 +90,17 @@ class LogFormat:
             ContractError: it cannot be read at all.
         """
         path = source.path
-        with opened(path) as file:
-            while file.read(2**20):  # a damaged compressed file is found here
-                pass
-        if kind_of(path) == CSV:
-            if not self.fields or not self.marked(names_of(path, Layout())):
-                raise ContractError(f"{path} {self._lacks()}")
-            return Heading(sha256_file(path), path.stat().st_size)
-        any_line = False
-        for line in self.records(path):
-            any_line = True
-            if line.value is not None:
-                return Heading(sha256_file(path), path.stat().st_size)
-        if any_line:
+        if kind_of(path) != CSV:
+            return heading(path, self.records, f"export of {self.what}", "Export it again as JSON Lines, in UTF-8")
+        read_through(path)
+        names = names_of(path, Layout())
+        if not self.fields or not self.marked(names):
+            raise ContractError(f"{path} {self._lacks()}")
+        twice = sorted(name for name, times in Counter(names).items() if times > 1 and name in self.fields)
+        if twice:
             raise ContractError(
-                f"{path} holds no JSON object in any of its records: it is no export of {self.what}, or damaged. "
-                "Export it again as JSON Lines, in UTF-8; nothing was written."
+                f"{path} has the column {', '.join(twice)} more than once, and nothing says which of them counts. "
+                "Export it with one of each; nothing was written."
             )
         return Heading(sha256_file(path), path.stat().st_size)
 
@@ -121,7 +120,10 @@ class LogFormat:
             while torn is not None and torn[0] < number:
                 yield Line(torn[0], None, torn[1])
                 torn = next(bad, None)
-            yield Line(number, {name: self._typed(name, value) for name, value in values.items()})
+            if any(_LOST in value for name, value in values.items() if value and name not in self.objects):
+                yield Line(number, None, QuarantineReason.SCHEMA)
+            else:
+                yield Line(number, {name: self._typed(name, value) for name, value in values.items()})
         while torn is not None:
             yield Line(torn[0], None, torn[1])
             torn = next(bad, None)

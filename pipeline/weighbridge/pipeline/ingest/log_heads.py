@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from weighbridge.pipeline.ingest.importer import Heading
-from weighbridge.pipeline.ingest.json_lines import Line
+from weighbridge.pipeline.ingest.json_lines import Line, opened
 from weighbridge.pipeline.ingest.json_records import is_json
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.segment import sha256_file
@@ -26,8 +26,19 @@ def recognised(path: Path, records: Records, fits: Callable[[Mapping[str, object
         return False
 
 
+def read_through(path: Path) -> None:
+    """Decompress a file to its end: a damaged one is found before anything is written.
+
+    Raises:
+        ContractError: the compressed file is damaged.
+    """
+    with opened(path) as file:
+        while file.read(2**20):
+            pass
+
+
 def heading(path: Path, records: Records, what: str, cure: str) -> Heading:
-    """The heading of a file, once all of it was looked at.
+    """The heading of a file, once it is known to hold an object, and that all of it can be decompressed.
 
     Args:
         path: the file.
@@ -36,8 +47,18 @@ def heading(path: Path, records: Records, what: str, cure: str) -> Heading:
         cure: what to do where it is not, as a sentence without its full stop.
 
     Raises:
-        ContractError: it is damaged, or no record of it is an object.
+        ContractError: it is damaged, or holds records and none of them is an object.
     """
-    if not sum(line.value is not None for line in records(path)):
-        raise ContractError(f"{path} holds no JSON object: it is no {what}, or damaged. {cure}; nothing was written.")
+    read_through(path)
+    why = None
+    for line in records(path):
+        if line.value is not None:
+            why = None
+            break
+        why = why or f"the first one, in place {line.number}, is {line.reason}"
+    if why is not None:
+        raise ContractError(
+            f"{path} holds no JSON object in any of its records ({why}): it is no {what}, or damaged. "
+            f"{cure}; nothing was written."
+        )
     return Heading(sha256_file(path), path.stat().st_size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from weighbridge.pipeline.ingest.dialects._logs import SUMMED_TOTAL
+from weighbridge.pipeline.ingest.log_leaves import PATH
 from weighbridge.schemas.leaves import Flattened, Leaf
 
 
@@ -27,29 +28,23 @@ def summed_apart(
         addends: the names of the input and the output.
         parts: names of counts that a log adds up beside them; null where it adds up these two alone.
     """
-    inside: dict[str, dict[str, int]] = {container: {} for container in containers}
-    for path, count, _ in leaves.leaves:
-        for container, told in inside.items():
-            if count is not None and path.startswith(container):
-                told[path[len(container) :]] = count
-    beside = {name for told in inside.values() for name, count in told.items() if count} - {total, *addends}
-    if not beside:
-        return leaves
+    counts = {path: count for path, count, _ in leaves.leaves if count is not None}
     summed = {
         container + total
-        for container, told in inside.items()
-        if total in told and told[total] == _sum(told, addends, parts)
+        for container in containers
+        if container + total in counts and counts[container + total] == _sum(counts, container, addends, parts)
     }
-    if not summed:
+    plain = {container + name for container in containers for name in (total, *addends)}
+    beside = any(n and path not in plain and path.startswith(tuple(containers)) for path, n in counts.items())
+    if not summed or not beside:
         return leaves
     renamed = [_renamed(leaf, total) if leaf.path in summed else leaf for leaf in leaves.leaves]
-    return Flattened(
-        sorted(renamed, key=lambda leaf: leaf.path), leaves.refusals, leaves.dropped_strings, leaves.integral_floats
-    )
+    return Flattened(sorted(renamed, key=PATH), leaves.refusals, leaves.dropped_strings, leaves.integral_floats)
 
 
-def _sum(told: dict[str, int], addends: Sequence[str], parts: Collection[str] | None) -> int:
-    return sum(count for name, count in told.items() if name in addends or (parts is not None and name in parts))
+def _sum(counts: dict[str, int], container: str, addends: Sequence[str], parts: Collection[str] | None) -> int:
+    names = addends if parts is None else {*addends, *parts}
+    return sum(counts.get(container + name, 0) for name in names)
 
 
 def _renamed(leaf: Leaf, total: str) -> Leaf:

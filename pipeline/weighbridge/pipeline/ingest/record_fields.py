@@ -11,7 +11,9 @@ from decimal import Decimal
 from functools import lru_cache
 
 from weighbridge.pipeline.ingest.answers import ID_DROPPED, NAME_DROPPED
+from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.identity import IDENTIFIER, NAME
+from weighbridge.schemas.leaves import Refusal
 
 # Days that a call can be of: any other time is another unit, or a placeholder.
 FIRST, LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -65,6 +67,12 @@ def iso_time(value: object) -> datetime | None:
     except ValueError:
         return None
     return _possible(found.replace(tzinfo=UTC) if found.tzinfo is None else found)
+
+
+def refused_time(told: object, read: datetime | None) -> list[Refusal]:
+    """The refusal of a call's time that is told and cannot be read, so that no call lands on a day it is not of."""
+    unreadable = read is None and told is not None and told != ""
+    return [Refusal("attempt.arrived_at", QuarantineReason.BAD_TIME)] if unreadable else []
 
 
 def epoch_time(value: object, per_second: int = 1) -> datetime | None:

@@ -21,7 +21,7 @@ from weighbridge.pipeline.ingest.log_files import part_of
 from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.log_leaves import BEDROCK_PATHS, named_leaves
 from weighbridge.pipeline.ingest.parameters import parameters
-from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
+from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
 from weighbridge.schemas.leaves import Refusal
@@ -94,6 +94,7 @@ def _call(record: Mapping[str, object], source: Source) -> Call:
     }
     ids = _ids(record, body, notes)
     created = iso_time(record.get("timestamp"))
+    leaves.refusals.extend(refused_time(record.get("timestamp"), created))
     return Call(attempt, part_of(leaves, ended), ids, tuple(dict.fromkeys(notes)), model, created)
 
 

@@ -21,7 +21,7 @@ from weighbridge.pipeline.ingest.log_files import joined
 from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.log_leaves import COST, named_leaves
 from weighbridge.pipeline.ingest.parts import Part, parts_of
-from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
+from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
 from weighbridge.schemas.leaves import Refusal
@@ -110,6 +110,7 @@ def _call(record: Mapping[str, object], source: Source) -> Call:
     }
     ended = Ended.COMPLETE if reason is not None else Ended.UNKNOWN
     (part,) = parts_of(API, usage=at(message, "usage"), key=source.key, ended=ended)
+    part.flattened.refusals.extend(refused_time(record.get("timestamp"), created))
     return Call(attempt, [_with_cost(part, record)], _ids(record, notes), tuple(dict.fromkeys(notes)), model, created)
 
 

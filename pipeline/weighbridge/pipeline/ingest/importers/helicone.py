@@ -20,7 +20,15 @@ from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Stag
 from weighbridge.pipeline.ingest.log_calls import LogCalls
 from weighbridge.pipeline.ingest.log_files import LogFormat, first, part_of
 from weighbridge.pipeline.ingest.log_leaves import named_leaves
-from weighbridge.pipeline.ingest.record_fields import at, http_status, id_of, iso_time, name_of, small_number
+from weighbridge.pipeline.ingest.record_fields import (
+    at,
+    http_status,
+    id_of,
+    iso_time,
+    name_of,
+    refused_time,
+    small_number,
+)
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
 from weighbridge.schemas.leaves import Flattened, Refusal
@@ -64,8 +72,7 @@ def call_of(row: Mapping[str, object], source: Source) -> Call:
     created = iso_time(told.removesuffix(" UTC") if isinstance(told, str) else told)
     cached = row.get("cache_reference_id") not in (None, "", _NO_REFERENCE)
     leaves = Flattened() if cached else _leaves(row)
-    if told is not None and created is None:
-        leaves.refusals.append(Refusal("attempt.arrived_at", QuarantineReason.BAD_TIME))
+    leaves.refusals.extend(refused_time(told, created))
     http = http_status(first(row, _STATUS))
     ended = Ended.UNKNOWN if http is None else Ended.ERROR if http >= 400 else Ended.COMPLETE
     status = attempt_status(http, ended, closing_known=True)

@@ -23,7 +23,7 @@ from weighbridge.pipeline.ingest.log_files import LogFormat, first, joined, leav
 from weighbridge.pipeline.ingest.log_leaves import named_leaves
 from weighbridge.pipeline.ingest.log_totals import summed_apart
 from weighbridge.pipeline.ingest.parameters import parameters
-from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
+from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.span_tree import Place, Span, places
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
@@ -126,8 +126,7 @@ def call_of(row: Mapping[str, object], usage: Flattened, source: Source) -> Call
     told = first(row, _FIELDS["start"])
     started, ended = iso_time(told), iso_time(first(row, _FIELDS["end"]))
     leaves = joined(usage, _charged(row)) if usage.leaves or usage.refusals else Flattened()
-    if told is not None and started is None:
-        leaves.refusals.append(Refusal("attempt.arrived_at", QuarantineReason.BAD_TIME))
+    leaves.refusals.extend(refused_time(told, started))
     failed = row.get("level") == "ERROR"
     status = AttemptStatus.FAILED if failed else AttemptStatus.UNKNOWN
     if not failed and usage.leaves and ended is not None:

@@ -23,7 +23,7 @@ from weighbridge.pipeline.ingest.log_files import LogFormat, joined, leaves_of, 
 from weighbridge.pipeline.ingest.log_leaves import named_leaves
 from weighbridge.pipeline.ingest.log_totals import summed_apart
 from weighbridge.pipeline.ingest.parameters import parameters
-from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of
+from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.span_tree import Place, Span, places
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
@@ -106,8 +106,7 @@ def call_of(run: Mapping[str, object], usage: Flattened, source: Source) -> Call
     started, ended = iso_time(told), iso_time(run.get("end_time"))
     costs = named_leaves({path: run.get(name) for name, path in _COST_PATHS})
     leaves = joined(usage, costs) if usage.leaves or usage.refusals else Flattened()
-    if told is not None and started is None:
-        leaves.refusals.append(Refusal("attempt.arrived_at", QuarantineReason.BAD_TIME))
+    leaves.refusals.extend(refused_time(told, started))
     status = _STATUS.get(str(run.get("status")), AttemptStatus.UNKNOWN)
     if run.get("status") is None and run.get("error"):
         status = AttemptStatus.FAILED

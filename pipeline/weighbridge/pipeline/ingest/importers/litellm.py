@@ -29,6 +29,7 @@ from weighbridge.pipeline.ingest.record_fields import (
     id_of,
     iso_time,
     name_of,
+    refused_time,
     small_number,
 )
 from weighbridge.pipeline.ingest.staging import Call, Stage
@@ -135,8 +136,7 @@ def _time(row: Mapping[str, object], name: str) -> tuple[datetime | None, Sequen
     """A time of the table, which has no zone and is in UTC; some exports write it as epoch milliseconds."""
     told = row.get(name)
     found = iso_time(told.strip().removesuffix(" UTC") if isinstance(told, str) else told) or epoch_time(told, 1000)
-    bad = told not in (None, "") and found is None
-    return found, [Refusal("attempt.arrived_at", QuarantineReason.BAD_TIME)] if bad else []
+    return found, refused_time(told, found)
 
 
 def _leaves(row: Mapping[str, object], metadata: object, key: bytes) -> Flattened:

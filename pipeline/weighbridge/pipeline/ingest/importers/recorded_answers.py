@@ -14,13 +14,13 @@ from pathlib import Path
 
 from weighbridge.pipeline.ingest.answers import calls, is_answer
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
-from weighbridge.pipeline.ingest.json_lines import opened, read_lines
+from weighbridge.pipeline.ingest.json_lines import read_lines
+from weighbridge.pipeline.ingest.log_heads import heading
 from weighbridge.pipeline.ingest.staging import Stage
 from weighbridge.pipeline.ingest.tabular import JSONL, kind_of
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.leaves import Refusal
-from weighbridge.schemas.segment import sha256_file
 
 SOURCE = "recorded-answers"
 _PEEK = 20
@@ -36,17 +36,7 @@ def _recognises(path: Path) -> bool:
 
 
 def _check(source: Source) -> Heading:
-    path = source.path
-    with opened(path) as file:
-        while file.read(2**20):  # a damaged compressed file is found here, before anything is written
-            pass
-    first = next(read_lines(path), None)
-    if first is not None and all(line.value is None for line in read_lines(path)):
-        raise ContractError(
-            f"{path} holds no JSON object in any of its lines: it is not JSON Lines in UTF-8, or damaged. "
-            "Export it again, one object a line; nothing was written."
-        )
-    return Heading(sha256_file(path), path.stat().st_size)
+    return heading(source.path, read_lines, "list of recorded answers", "Export it again, one object a line, in UTF-8")
 
 
 def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one signature for all importers
