@@ -53,6 +53,7 @@ def samples(
         "usage_pages": jsonl("pages.jsonl", [page([completions(), completions(model="m")])]),
         "mapped": table,
         "recorded_answers": jsonl("answers.jsonl", [answer(1), answer(2)]),
+        "token_logs": jsonl("tokens.jsonl", [{"output_token_ids": [1, n], "prompt_tokens": n} for n in (2, 3)]),
         "segment": segment("sealed", attempt=[attempt(1)], usage_report=[report(1)]),
     }
     key, day = bytes(range(32)), date(2026, 1, 15)
@@ -77,6 +78,7 @@ def test_the_folder_holds_the_importers_we_know() -> None:
         "otel_spans",
         "recorded_answers",
         "segment",
+        "token_logs",
         "usage_pages",
     ]
 

@@ -17,6 +17,8 @@ from weighbridge.schemas.version import SCHEMA_VERSION
 if TYPE_CHECKING:
     import polars as pl
 
+    from weighbridge.schemas.keys import KeyProvider
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -28,6 +30,7 @@ class Source:
         day: the UTC day of records without a time.
         provider, model, tenant, task: override or fill in what the records say; null leaves it to them.
         mapping: the mapping file, for the importers that need one.
+        keys: who gives the keys token ids are encrypted with; null for nobody.
     """
 
     path: Path
@@ -38,6 +41,7 @@ class Source:
     tenant: str | None = None
     task: str | None = None
     mapping: Path | None = None
+    keys: KeyProvider | None = None
 
     def __post_init__(self) -> None:
         """Refuse names that are no names, so that no sentence enters a column for names."""

@@ -17,12 +17,14 @@ from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.recount_constants import moved
 from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
 from weighbridge.pipeline.reconcile.tally import Kind, added, findings, tallied
-from weighbridge.schemas.enumerations import Confidence, PriceStatus, Severity, Verdict
+from weighbridge.schemas.enumerations import ChildKind, Confidence, PriceStatus, Severity, Verdict
 from weighbridge.schemas.finding import CODE, EVIDENCE_ROWS, Finding
 from weighbridge.schemas.tables import UNASSIGNED
 
 _REPORT = (*KEY, "source", "child", "report")
 _SAID = ("provider", "api", "model")
+# The source of logs that teams write themselves; of agents counts and ids need not agree, ids are a sample.
+TOKEN_LOGS = "token-logs"  # noqa: S105 - a source, not a password
 _NO_PRICE = (PriceStatus.NO_PRICE, PriceStatus.CLASS_UNPRICED, PriceStatus.SPLIT_UNKNOWN)
 _NO_KEY = (pl.lit(None, dtype=pl.Int64).alias("attempt_lo"), pl.lit(None, dtype=pl.Int64).alias("attempt_hi"))
 
@@ -278,6 +280,31 @@ def empty_month(period: str) -> Finding:
     )
 
 
+def ids_differ_from_count(asked: Asked) -> Iterator[Finding]:
+    """Logs of an engine that state another count than they have ids."""
+    columns = [*KEY, "day", "source", "revision", "model_served", "input_computed", "output_computed"]
+    stated = asked.month.read("attempt", columns).rename({"model_served": "model"})
+    stated = stated.filter(pl.col("revision") == pl.col("revision").max().over(*KEY, "source"))
+    listed = asked.month.read("child", [*KEY, "source", "kind", "revision", "input_computed", "output_computed"])
+    listed = listed.filter(pl.col("kind") == ChildKind.CHOICE)
+    listed = listed.filter(pl.col("revision") == pl.col("revision").max().over(*KEY, "source"))
+    both = stated.filter(pl.col("source") == TOKEN_LOGS).join(listed, on=[*KEY, "source"], suffix="_ids")
+    sides = [
+        both.filter(pl.col(name) != pl.col(f"{name}_ids")).select(
+            *KEY, "day", "source", "model", direction=pl.lit(name.split("_")[0]), expected=name, observed=f"{name}_ids"
+        )
+        for name in ("input_computed", "output_computed")
+    ]
+    by = ("source", "model", "direction")
+    kind = Kind(
+        code="ids_differ_from_count",
+        severity=Severity.WARNING,
+        unit="tokens",
+        cure="The log states another count than it lists ids: mend whoever writes it, and believe the ids.",
+    )
+    yield from findings(kind, tallied(pl.concat(sides), by), by, asked.month.period)
+
+
 def recount_constant_moved(asked: Asked) -> Iterator[Finding]:
     """Recounts and reports that differ by another number of tokens than in the months before."""
     yield from moved(asked.month.lake.scan("recount_constant").collect(), asked.month.period)
@@ -297,6 +324,7 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     quarantined_rows,
     gap_records,
     ids_missing,
+    ids_differ_from_count,
     recount_constant_moved,
 )
 CODES = (*(kind.__name__ for kind in _KINDS if kind is not flags), unassigned_tenant.__name__, empty_month.__name__)

@@ -78,6 +78,7 @@ def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
         tenant=intake.tenant,
         task=intake.task,
         acks=home.settings.acks,
+        keys=key_provider(home.settings, to_open=False),
     )
 
 
