@@ -265,3 +265,23 @@ def test_what_the_recorded_answers_teach_is_what_was_worked_out_beside_them(shar
     assert shown["azure", "gpt-4.1-mini-2025-04-14", "o200k_base", False] == 1
     assert shown["mistral", "mistral-medium-latest", "tekken_240911", False] == 1
     assert shown["deepseek", "deepseek-reasoner", "deepseek", True] == 1
+
+
+@pytest.mark.real
+def test_the_overhead_a_message_of_the_shared_case_is_learnt_and_nothing_is_left(
+    shared_real: Path, world: World
+) -> None:
+    lines = (shared_real / "bug_cases.jsonl").read_text(encoding="utf-8").splitlines()
+    (case,) = [json.loads(line) for line in lines if json.loads(line)["id"] == "B109"]
+    for number, record in enumerate(case["input"]["records"], 1):
+        told_of = {"messages": record["messages"], "recount_has_template": False}
+        world.attempt(number, input_recounted=record["local_text_tokens"], **told_of)
+        world.reading(number, input_total=record["usage"]["prompt_tokens"])
+    done = weighed(world)
+    row = done.lake.scan("recount_constant").collect().row(0, named=True)
+    expected = case["expect"]["learnt"]
+    assert told(row, "per_message", "constant") == (expected["per_message"], expected["per_request"])
+    for number, record in enumerate(case["input"]["records"], 1):
+        whole = expected["per_request"] + expected["per_message"] * record["messages"]
+        assert done.causes(number) == {"template_not_applied": whole}
+        assert done.row(number)["residual"] == case["expect"]["residual"]
