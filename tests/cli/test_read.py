@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 Run = Callable[..., Any]
@@ -235,3 +236,36 @@ def test_what_conformance_cannot_run_is_no_failure(weighbridge: Run, tmp_path: P
 @pytest.mark.parametrize("lines", [[], ["{"]])
 def test_a_file_without_a_sound_case(weighbridge: Run, tmp_path: Path, lines: list[object]) -> None:
     assert weighbridge("conformance", written(tmp_path, *lines)).code == (1 if lines else 2)
+
+
+def test_readings_are_written_as_parquet(weighbridge: Run, tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD, *[GOOD] * 9, UNKNOWN)
+    out = tmp_path / "readings.parquet"
+    ran = weighbridge("read", path, "--out", out, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json == {"records": 11, "readings": 11, "verdicts": {"PROVED": 10, "UNKNOWN": 1}, "errors": {}}
+    rows = pl.read_parquet(out)
+    assert rows["record"].to_list() == list(range(11))
+    assert rows["cache_read"].to_list() == [*[64] * 10, None]
+    assert [each.name for each in tmp_path.iterdir()] == ["records.jsonl", "readings.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "said"),
+    [
+        ([GOOD, MISMATCH], 1, ""),
+        ([GOOD, TOO_LARGE], 1, ""),
+        ([GOOD, "{", f'{{"{CANARY}": 1'], 1, "2 lines: is not JSON"),
+        (["[]"], 2, "1 line: is not a JSON object"),
+        ([], 2, "no record could be read"),
+    ],
+)
+def test_writing_parquet_ends_as_reading_does(
+    weighbridge: Run, tmp_path: Path, lines: list[object], code: int, said: str
+) -> None:
+    path = written(tmp_path, *lines)
+    ran = weighbridge("read", path, "--out", tmp_path / "readings.parquet")
+    assert (ran.code, weighbridge("read", path, "--json").code) == (code, code)
+    assert said in ran.err
+    assert CANARY not in ran.err + ran.out
+    assert pl.read_parquet(tmp_path / "readings.parquet").height == len(lines)

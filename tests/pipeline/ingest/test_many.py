@@ -156,7 +156,7 @@ def test_readings_come_in_the_order_of_the_lines_whoever_reads_them(tmp_path: Pa
     lines = [CHAT % (count % 31, 30 - count % 31, 0) if count % 3 else SHAPES[3] % (9, 9, 9) for count in range(5000)]
     content = "\n".join(lines).encode()
     path.write_bytes(gzip.compress(content))
-    assert_frame_equal(pl.concat(read_usage_file(path, workers=2)), expected(content))
+    assert_frame_equal(pl.concat(read_usage_file(path, threads=2)), expected(content))
 
 
 def records_of(line: str) -> Iterator[dict[str, Any]]:

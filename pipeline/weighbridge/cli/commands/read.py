@@ -35,6 +35,10 @@ def read(
     path: Annotated[
         Path, typer.Argument(metavar="FILE.jsonl", help="Records, one JSON object a line; - reads them piped.")
     ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE.parquet", help="Write the readings as Parquet: many records, quickly."),
+    ] = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -46,6 +50,8 @@ def read(
     contradictory, 2 where no line can be read.
     """
     begin(ctx, config, log_level)
+    if out is not None:
+        return _written(path, out, as_json=as_json)
     tally = Tally()
     if as_json:
         for number, read in tally.over(path):
@@ -63,6 +69,26 @@ def read(
         sys.stderr.write("weighbridge: no record could be read; one JSON object a line is expected\n")
         return USAGE
     return FINDINGS if tally.bad or tally.contradictory or tally.refused else CLEAN
+
+
+def _written(path: Path, out: Path, *, as_json: bool) -> int:
+    """Readings of a file as Parquet, and what became of its lines."""
+    from weighbridge.pipeline.ingest.many.parquet import write_readings
+
+    done = write_readings(_STANDARD_INPUT if path == _PIPED else path, out)
+    verdicts, errors = dict(sorted(done.verdicts.items())), dict(sorted(done.errors.items()))
+    if as_json:
+        write_json({"records": done.records, "readings": done.rows, "verdicts": verdicts, "errors": errors})
+    else:
+        write_table(["verdict", "readings"], [[verdict, count] for verdict, count in verdicts.items()])
+        write_line(f"\n{done.records} read, {counted(sum(errors.values()), 'unreadable line')}, written to {out}")
+    for reason, count in errors.items():
+        trouble = _TROUBLE[QuarantineReason(reason)]
+        sys.stderr.write(f"weighbridge: {counted(count, 'line')}: {trouble}\n")
+    if not done.records:
+        sys.stderr.write("weighbridge: no record could be read; one JSON object a line is expected\n")
+        return USAGE
+    return FINDINGS if errors or done.unreadable or done.verdicts[Verdict.CONTRADICTORY] else CLEAN
 
 
 class Tally:

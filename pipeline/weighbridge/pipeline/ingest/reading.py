@@ -15,6 +15,7 @@ from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.merge import merge
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
+from weighbridge.pipeline.ingest.plan import LIMIT
 from weighbridge.pipeline.ingest.router_estimate import ROUTER, judged
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
 from weighbridge.pipeline.ingest.speakers import Lookup
@@ -275,7 +276,10 @@ def day_of(value: object) -> date | None:
 
 
 def _estimate(solution: Solution, local: Mapping[str, object]) -> dict[str, int] | None:
-    """Local counts beside the totals that are unknown; a total of both where each side is known or estimated."""
+    """Local counts beside the totals that are unknown; a total of both where each side is known or estimated.
+
+    What is no count, negative or beyond what is relied on, is no estimate either.
+    """
     sides = {
         "input_total": (solution.input_total, local.get("prompt_tokens")),
         "output_total": (solution.output_total, local.get("delivered_output_tokens")),
@@ -283,7 +287,7 @@ def _estimate(solution: Solution, local: Mapping[str, object]) -> dict[str, int]
     out = {
         name: counted
         for name, (reported, counted) in sides.items()
-        if reported is None and isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0
+        if reported is None and type(counted) is int and 0 <= counted <= LIMIT
     }
     if not out:
         return None

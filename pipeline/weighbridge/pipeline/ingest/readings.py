@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date
 
 import polars as pl
@@ -168,9 +168,13 @@ def _read(
 
 
 def _read_block(
-    dialect: Dialect, provider: str | None, block: pl.DataFrame, merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame]
+    dialect: Dialect,
+    provider: str | None,
+    block: pl.DataFrame,
+    merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame],
+    cuts: Sequence[int] | None = None,
 ) -> Iterator[pl.DataFrame]:
-    figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block)))
+    figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block, cuts)))
     yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
     if calls is not None:
         named = calls.select("nth", "child_model")
@@ -178,15 +182,18 @@ def _read_block(
         yield pl.concat([solved, named], how="horizontal")
 
 
-def read_single(dialect: Dialect, provider: str | None, parts: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def read_single(
+    dialect: Dialect, provider: str | None, parts: pl.DataFrame, cuts: Sequence[int]
+) -> Iterator[pl.DataFrame]:
     """Readings of reports of one part each, all of one speaker; calls they leave out have `nth` and `child_model`.
 
     Args:
         dialect: how the provider speaks.
         provider: whose absent fields mean what.
         parts: row, report_id, part_kind, ended, notes, leaf_shape, leaf_integers, leaf_texts.
+        cuts: numbers of rows that stand together and have one shape.
     """
-    yield from _read_block(dialect, provider, parts, _alone)
+    yield from _read_block(dialect, provider, parts, _alone, cuts)
 
 
 def unread_single(provider: str | None, api: str | None, parts: pl.DataFrame) -> pl.DataFrame:

@@ -11,13 +11,13 @@ from functools import cache, lru_cache
 from weighbridge.pipeline.ingest.dialect import Dialect, Stream
 from weighbridge.pipeline.ingest.fact import all_facts
 from weighbridge.pipeline.ingest.speakers import Lookup, lookup
-from weighbridge.schemas.discovery import declared
+from weighbridge.schemas import discovery
 
 
 @cache
 def all_dialects() -> Mapping[str, Dialect]:
     """Every dialect by name, with the facts about who speaks it."""
-    found = declared(sys.modules[__name__], "DIALECT", Dialect)
+    found = discovery.declared(sys.modules[__name__], "DIALECT", Dialect)
     facts = {name: tuple(fact for fact in all_facts() if fact.api == name) for name in found}
     return {name: replace(dialect, facts=facts[name]) for name, dialect in found.items()}
 

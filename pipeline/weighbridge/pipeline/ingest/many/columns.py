@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 import polars as pl
@@ -41,13 +42,19 @@ def of_alike(found: Sequence[Alike]) -> Iterator[pl.DataFrame]:
         dialect = dialect_for(one.provider, one.api, one.model, one.day)
         by_speaker.setdefault((one.provider, one.api, dialect), []).append(alike)
     for (provider, api, dialect), alikes in by_speaker.items():
+        alikes.sort(key=_shape)
         records = np.concatenate([alike.numbers for alike in alikes])
         parts = _parts(alikes)
         if dialect is None:
             read = unread_single(provider, api, parts)
         else:
-            read = pl.concat(read_single(dialect, provider, parts), how="diagonal")
+            cuts = [sum(len(alike.numbers) for alike in same) for _, same in groupby(alikes, _shape)]
+            read = pl.concat(read_single(dialect, provider, parts, cuts), how="diagonal")
         yield _named(read, records, parts["model"], provider, api)
+
+
+def _shape(alike: Alike) -> str:
+    return alike.template.shape
 
 
 def _parts(alikes: Sequence[Alike]) -> pl.DataFrame:
@@ -65,7 +72,7 @@ def _parts(alikes: Sequence[Alike]) -> pl.DataFrame:
             "part_kind": _of(of, [str(one.part.part_kind) for one in templates], pl.String()),
             "ended": _of(of, [str(one.part.ended) for one in templates], pl.String()),
             "notes": _of(of, [list(one.part.notes) or None for one in templates], pl.List(pl.String())),
-            "leaf_shape": _of(of, [one.part.flattened.shape for one in templates], pl.Categorical()),
+            "leaf_shape": _of(of, [one.shape for one in templates], pl.Categorical()),
             "leaf_integers": _lists(alikes),
             "leaf_texts": _of(of, texts, pl.List(pl.String())),
         }

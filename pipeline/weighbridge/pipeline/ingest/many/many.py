@@ -6,17 +6,19 @@ read so, a stream, a header, a number beyond 64 bits, is read by `read_usage` it
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from weighbridge.pipeline.ingest.dialects import all_dialects
 from weighbridge.pipeline.ingest.json_lines import BOM, MAX_LINE, opened, parse
 from weighbridge.pipeline.ingest.many.columns import SCHEMA, Told, of_alike, one_by_one
 from weighbridge.pipeline.ingest.many.forms import Alike, Forms
@@ -25,7 +27,7 @@ from weighbridge.pipeline.ingest.many.small import compact, packed
 from weighbridge.schemas.enumerations import QuarantineReason
 
 _BLOCK = 16 * 2**20  # bytes taken apart at once
-_TOGETHER = 4  # blocks solved at once
+_TOGETHER = 500_000  # lines solved at once
 _BATCH = 100_000  # records
 # Lines that are longer than this on average hold more than usage: what is not read is taken out first.
 _USAGE_ONLY = 700
@@ -67,13 +69,12 @@ def _batch(forms: Forms, first: int, records: list[Mapping[str, object]]) -> pl.
     return _whole([*of_alike(alike), one_by_one(told)])
 
 
-def read_usage_file(path: Path | str, *, workers: int = 1) -> Iterator[pl.DataFrame]:
+def read_usage_file(path: Path | str, *, threads: int = 2) -> Iterator[pl.DataFrame]:
     """The readings of a JSON Lines file, some lines at a time, in the order of the lines.
 
     Args:
         path: one record a line; may be gzip-compressed.
-        workers: processes that read. More than one are started as by `multiprocessing` with `spawn`: a script calls
-            this below its `if __name__ == "__main__":`.
+        threads: how many read. Each takes some hundred MiB.
 
     Yields:
         Frames as `read_usage_batch` gives them, `record` counting lines from 0, blank ones too. A line that holds no
@@ -82,36 +83,40 @@ def read_usage_file(path: Path | str, *, workers: int = 1) -> Iterator[pl.DataFr
     Raises:
         ContractError: the compressed file is damaged.
     """
-    with opened(Path(path)) as file:
-        if workers <= 1:
-            yield from (_read(task, _forms) for task in _tasks(file))
-            return
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            waiting: list[Future[pl.DataFrame]] = []
-            for task in _tasks(file):
-                waiting.append(pool.submit(_in_worker, task))
-                if len(waiting) > workers:
-                    yield waiting.pop(0).result()
-            for future in waiting:
-                yield future.result()
+    all_dialects()  # found once, before threads ask for them
+    own = threading.local()
+    with opened(Path(path)) as file, ThreadPoolExecutor(max(1, threads)) as pool:
+        ready: list[_Apart] = []
+        waiting: deque[Future[_Apart]] = deque()
+        for lines in _blocks(file):
+            waiting.append(pool.submit(_in_thread, own, lines))
+            if len(waiting) > threads:
+                ready.append(waiting.popleft().result())
+            if sum(apart.many for apart in ready) >= _TOGETHER:
+                yield _read(ready)
+                ready = []
+        yield _read([*ready, *(future.result() for future in waiting)])
 
 
-_forms = Forms()
+class _Apart(NamedTuple):
+    """A block taken apart: how many lines it has, those with a template, and the readings of the others."""
+
+    many: int
+    alike: list[Alike]
+    others: pl.DataFrame
 
 
-def _in_worker(task: list[Lines]) -> pl.DataFrame:
-    return _read(task, _forms)
+def _in_thread(own: threading.local, lines: Lines) -> _Apart:
+    """Forms are learnt by each thread for itself."""
+    if not hasattr(own, "forms"):
+        own.forms = Forms()
+    alike, told = _taken_apart(lines, own.forms)
+    return _Apart(lines.many, alike, one_by_one(told))
 
 
-def _read(task: list[Lines], forms: Forms) -> pl.DataFrame:
-    """The readings of some blocks of lines, each with the number of its first line."""
-    alike: list[Alike] = []
-    frames = []
-    for lines in task:
-        found, told = _taken_apart(lines, forms)
-        alike += found
-        frames.append(one_by_one(told))
-    return _whole([*of_alike(alike), *frames])
+def _read(ready: list[_Apart]) -> pl.DataFrame:
+    alike = [one for apart in ready for one in apart.alike]
+    return _whole([*of_alike(alike), *(apart.others for apart in ready)])
 
 
 def _taken_apart(lines: Lines, forms: Forms) -> tuple[list[Alike], Iterator[Told]]:
@@ -174,12 +179,6 @@ def _strictly(line: Callable[[int], bytes], which: Ints, first: int) -> Iterator
         elif found.strip():
             record, reason = parse(found)
             yield first + number, reason or record or {}
-
-
-def _tasks(file: BinaryIO) -> Iterator[list[Lines]]:
-    blocks = _blocks(file)
-    while task := list(islice(blocks, _TOGETHER)):
-        yield task
 
 
 def _blocks(file: BinaryIO) -> Iterator[Lines]:

@@ -63,6 +63,7 @@ class Template:
         tokens: what its runs of digits are.
         provider, api, model, day: as the lines name them.
         part: the one part of the answer; the integers in it that are marks are replaced.
+        shape: of its leaves.
         runs: per leaf of the part, the run that is its number; -1 where it is the same in all lines, or no number.
         negative: per leaf, whether its number has a sign.
     """
@@ -73,6 +74,7 @@ class Template:
     model: str | None
     day: date | None
     part: Part
+    shape: str
     runs: Ints
     negative: tuple[bool, ...]
 
@@ -120,7 +122,9 @@ def template_of(line: bytes) -> Template | None:
     }
     runs = [-1 if leaf.integer is None else places.get(leaf.integer, -1) for leaf in flat.leaves]
     signs = tuple(leaf.integer is not None and leaf.integer < 0 for leaf in flat.leaves)
-    return Template(tokens, provider, api, model, day_of(record.get("day")), part, np.array(runs, np.int64), signs)
+    return Template(
+        tokens, provider, api, model, day_of(record.get("day")), part, flat.shape, np.array(runs, np.int64), signs
+    )
 
 
 def _plain(record: Mapping[str, object]) -> bool:
