@@ -29,6 +29,7 @@ from weighbridge.pipeline.ingest.importer import Source, Staged
 from weighbridge.pipeline.ingest.json_records import let_go
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.keys import KeyProvider
 from weighbridge.schemas.segment import SUFFIX
 
 # Rows staged at a time: enough that the work per commit does not show, few enough that memory stays small.
@@ -159,7 +160,7 @@ def _known(lake: Lake) -> tuple[set[str], set[str]]:
 def _batches(files: Sequence[Admitted], lake: Lake, key: bytes) -> Iterator[Batch]:
     batch = Batch(lake, key)
     for file in files:
-        with _reading():
+        with reading():
             staged = Staged(0, {}, by_line=True) if file.empty else file.importer.read(file.source, file.heading)
         if batch.files and batch.rows + staged.rows > BATCH_ROWS:
             yield batch
@@ -170,7 +171,7 @@ def _batches(files: Sequence[Admitted], lake: Lake, key: bytes) -> Iterator[Batc
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def reading() -> Iterator[None]:
     """While a file is read, cycles are not collected, and afterwards nothing of it is held.
 
     Records make millions of objects and no cycle; looking for some would take a quarter of the time.
