@@ -37,6 +37,16 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     "claude_code": [message(1, 9, "end_turn", costUSD=0.5), message(1, 12)],
     "bedrock_invocations": [invocation(1), invocation(2, errorCode="ThrottlingException")],
     "usage_pages": [page([completions(), completions(model=None)], more=True), messages_report(messages())],
+    "token_logs": [
+        {
+            "id": "r",
+            "prompt_tokens": 3,
+            "prompt_token_ids": [5, 6, 7],
+            "output_token_ids": [9],
+            "timestamp": 1_768_473_000,
+        },
+        {"prompt_tokens": ["a", "b"], "output_tokens": 2, "finish_reason": "stop", "model": "m", "tenant": "t"},
+    ],
 }
 ODD = st.one_of(
     st.none(),
