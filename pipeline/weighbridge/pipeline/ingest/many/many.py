@@ -26,7 +26,8 @@ from weighbridge.pipeline.ingest.many.runs import Ints
 from weighbridge.pipeline.ingest.many.small import compact, packed
 from weighbridge.schemas.enumerations import QuarantineReason
 
-_BLOCK = 16 * 2**20  # bytes taken apart at once
+_BLOCK = 16 * 2**20  # bytes taken apart at once,
+_WHOLE_BLOCK = 64 * 2**20  # and where most of them are not read
 _TOGETHER = 500_000  # lines solved at once
 _BATCH = 100_000  # records
 # Lines that are longer than this on average hold more than usage: what is not read is taken out first.
@@ -135,7 +136,7 @@ def _taken_apart(lines: Lines, forms: Forms) -> tuple[list[Alike], Iterator[Told
 
 
 def _smaller(line: Callable[[int], bytes], which: Ints, forms: Forms) -> tuple[list[Alike], Ints]:
-    """These lines without what is not read of them, sorted by form."""
+    """These lines of a block without what is not read of them, sorted by form."""
     small = _Small()
     for number in which.tolist():
         found = line(number)
@@ -182,14 +183,15 @@ def _strictly(line: Callable[[int], bytes], which: Ints, first: int) -> Iterator
 
 
 def _blocks(file: BinaryIO) -> Iterator[Lines]:
-    number = 0
-    while raw := file.read(_BLOCK):
+    number, size = 0, _BLOCK
+    while raw := file.read(size):
         raw = raw.removeprefix(BOM) if number == 0 else raw
         if not raw.endswith(b"\n"):
             raw += _rest_of_line(file)
         many = raw.count(b"\n")
         yield Lines(raw, number, many)
         number += many
+        size = _WHOLE_BLOCK if len(raw) > _USAGE_ONLY * many else _BLOCK
 
 
 def _rest_of_line(file: BinaryIO) -> bytes:

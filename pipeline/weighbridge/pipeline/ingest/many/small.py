@@ -19,7 +19,7 @@ Tree = dict[str, Any]
 _RECORD = ("provider", "api", "model", "usage", "context", "headers", "events")
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 # An escape that writes a colon, which is how keys are counted.
-_ESCAPED = (b"\\u003a", b"\\u003A")
+_ESCAPE, _ESCAPED = b"\\u003", b"\\u003a"
 
 
 def _tree() -> Tree:
@@ -39,43 +39,44 @@ _TREE = _tree()
 
 def compact(line: bytes) -> bytes | None:
     """What of a line is read, as a line of its own; null where the line must be read as it stands."""
-    if line.count(b"[") + line.count(b"{") > MAX_NESTING or any(escape in line for escape in _ESCAPED):
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING or (_ESCAPE in line and _ESCAPED in line.lower()):
         return None
     try:
         record = orjson.loads(line)
         # A key that is named twice is lost in parsing, and with it a colon.
-        if not isinstance(record, dict) or orjson.dumps(record).count(b":") != line.count(b":"):
-            return None
+        if type(record) is dict and orjson.dumps(record).count(b":") == line.count(b":"):
+            return orjson.dumps(_small(record))
     except ValueError:
-        return None
-    return packed(record)
+        pass
+    return None
 
 
 def packed(record: Mapping[str, Any]) -> bytes | None:
     """The same of a record that is parsed; null where it holds what JSON has no word for."""
-    kept = {name: record[name] for name in _RECORD if name in record}
-    day = day_of(record.get("day")) or day_of(record.get("at"))
-    if day is not None:
-        kept["day"] = str(day)
-    if "response" in record:
-        body = record["response"]
-        kept["response"] = _kept(body, _TREE) if isinstance(body, dict) else body
-    return _dumped(kept)
-
-
-def _dumped(record: Mapping[str, Any]) -> bytes | None:
+    small = _small(record)
     try:
-        line = orjson.dumps(record, option=_OPTIONS)
+        line = orjson.dumps(small, option=_OPTIONS)
     except (TypeError, ValueError, RecursionError):
         return None
-    return None if b"null" in line and _odd(record) else line
+    return None if b"null" in line and _odd(small) else line
+
+
+def _small(record: Mapping[str, Any]) -> dict[str, Any]:
+    small = {name: record[name] for name in _RECORD if name in record}
+    if "day" in record or "at" in record:
+        day = day_of(record.get("day")) or day_of(record.get("at"))
+        small["day"] = None if day is None else str(day)
+    body = record.get("response")
+    if body is not None:
+        small["response"] = _kept(body, _TREE) if isinstance(body, dict) else body
+    return small
 
 
 def _kept(body: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     kept = {}
     for name in body.keys() & tree.keys():
-        inner, value = tree[name], body[name]
-        kept[name] = _kept(value, inner) if inner and isinstance(value, dict) else value
+        value = body[name]
+        kept[name] = _kept(value, inner) if (inner := tree[name]) and isinstance(value, dict) else value
     if body.get("error"):
         kept["error"] = True
     return kept
