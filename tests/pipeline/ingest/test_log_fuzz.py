@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.ingest.gateway_samples import observation, request, run, run_id, spend
 from tests.pipeline.ingest.log_samples import (
     chat,
     completions,
@@ -36,6 +37,14 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "claude_code": [message(1, 9, "end_turn", costUSD=0.5), message(1, 12)],
     "bedrock_invocations": [invocation(1), invocation(2, errorCode="ThrottlingException")],
+    "litellm": [
+        spend(1),
+        spend(2, cache_hit="True", spend=0),
+        spend(3, metadata={"usage_object": {"prompt_tokens": 13}}),
+    ],
+    "langfuse": [observation(1), observation(2, parentObservationId=f"{1:016x}"), observation(3, usageDetails={})],
+    "langsmith": [run(1, run_type="chain", child_runs=[run(2, parent_run_id=run_id(1))]), run(3)],
+    "helicone": [request(1), request(2, organization_id="x", latency=9)],
     "usage_pages": [page([completions(), completions(model=None)], more=True), messages_report(messages())],
     "token_logs": [
         {
