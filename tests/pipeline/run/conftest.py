@@ -29,6 +29,11 @@ class Outcome:
     digests: dict[str, str]
     files: dict[str, bytes]
 
+    def other_than(self, wanted: Outcome) -> list[str]:
+        """Names of the tables and files that are others than they should be, are missing, or are too many."""
+        pairs = ((self.digests, wanted.digests), (self.files, wanted.files))
+        return sorted(name for mine, theirs in pairs for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
+
 
 def outcome(home: Home) -> Outcome:
     """What is left in this installation."""

@@ -116,11 +116,11 @@ def test_work_that_is_killed_leaves_in_the_end_what_undisturbed_work_leaves(
         assert code in {0, -signal.SIGKILL}
         kills += code != 0
         if code == 0:  # it got to its end before that: begin again, so that a kill has something to interrupt
-            assert outcome(open_home(root, env={})) == wanted.left
+            assert outcome(open_home(root, env={})).other_than(wanted.left) == []
             shutil.rmtree(root)
             copied(wanted.before, root)
     assert parent.ended(what, root) == 0
     home = open_home(root, env={})
-    assert outcome(home) == wanted.left
+    assert outcome(home).other_than(wanted.left) == []
     if what == "close":
         assert verify_month(home.lake(), home.settings.closes, MONTH).sound

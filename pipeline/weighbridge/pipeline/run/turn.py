@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.leftovers import sweep
 from weighbridge.schemas.errors import LakeBusyError
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ _POLL_S = 0.2
 
 @contextmanager
 def turn(home: Home, *, wait_s: float = 0) -> Iterator[None]:
-    """Hold the turn while the block runs.
+    """Hold the turn while the block runs; first, what a killed run left half-written is deleted.
 
     Args:
         home: the installation.
@@ -38,6 +39,7 @@ def turn(home: Home, *, wait_s: float = 0) -> Iterator[None]:
         patiently(lambda: _taken(home, handle), wait_s)
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
+        sweep(home)
         yield
     finally:
         os.close(handle)
