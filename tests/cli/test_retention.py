@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.cli.conftest import quietly
 
 from weighbridge.capture import layout
 from weighbridge.capture.content import Run
@@ -34,11 +35,11 @@ NAME = "Canary Tenant Ltd"
 TODAY = datetime.now(UTC).date()
 
 
-@pytest.fixture
-def home(weighbridge: Call, tmp_path: Path) -> Path:
-    """An installation with what an agent recorded of two tenants, token ids and all; one segment is not read yet."""
-    home = tmp_path / "home"
-    weighbridge("init", home)
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation with what an agent recorded of two tenants, token ids and all; only to be copied."""
+    home = tmp_path_factory.mktemp("recorded") / "home"
+    quietly("init", home)
     text = (home / "weighbridge.toml").read_text().replace('# content_keys = ""', 'content_keys = "ids"')
     (home / "weighbridge.toml").write_text(text)
     for part in range(2):
@@ -46,10 +47,18 @@ def home(weighbridge: Call, tmp_path: Path) -> Path:
         recorded(home, "other", 2)
         assert spool(["seal", str(home / "spool")]) == 0
         if not part:
-            weighbridge("ingest", home / "spool", "--config", home)
-    weighbridge("reconcile", "--config", home)
-    weighbridge("report", "--config", home)
+            quietly("ingest", home / "spool", "--config", home)
+    quietly("reconcile", "--config", home)
+    quietly("report", "--config", home)
     return home
+
+
+@pytest.fixture
+def home(recorded_once: Path, tmp_path: Path) -> Path:
+    """An installation with records of two tenants; one segment is not read yet."""
+    copy = tmp_path / "home"
+    shutil.copytree(recorded_once, copy, symlinks=True)
+    return copy
 
 
 def recorded(home: Path, tenant: str, count: int) -> None:
