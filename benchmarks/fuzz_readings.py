@@ -4,7 +4,7 @@
 
 Every count that is written into a record is another power of five, or a sum of such. A count of a reading is written in
 balanced base five, with digits from -2 to 2: a power that is not in the record must not be in the reading either, so
-each count is null, zero, or a sum and difference of counts of the input. A fifth of the records is broken as text:
+each count is null, zero, or a sum and difference of counts of the input (up to their size, where one is no power). A fifth of the records is broken as text:
 characters changed, keys named twice, numbers that are none. One part in ten is read by the batch as well, and must come
 out the same.
 
@@ -187,9 +187,15 @@ def powers_of(count: int) -> set[int]:
     return found
 
 
+def _given(number: int) -> set[int]:
+    """The powers a number may lend to counts: of one that is no power of five, sums carry over into others."""
+    powers = powers_of(number)
+    return powers if len(powers) <= 1 else set(range(max(powers) + 2))
+
+
 def faults(record: Mapping[str, Any], reading: UsageReading) -> Iterator[str]:
     """What is wrong with a reading."""
-    given = {power for number in numbers(record) for power in powers_of(number)}
+    given = {power for number in numbers(record) for power in _given(number)}
     for one in (reading, *reading.children):
         shown = {**one.counts, **one.cells, **(one.estimated or {}), "reported_total": one.reported_total}
         shown |= {"input_total": one.input_total, "output_total": one.output_total, "total": one.total}
