@@ -4,7 +4,7 @@
 
 Every count that is written into a record is another power of five, or a sum of such. A count of a reading is written in
 balanced base five, with digits from -2 to 2: a power that is not in the record must not be in the reading either, so
-each count is null, zero, or a sum and difference of counts of the input (up to their size, where one is no power). A fifth of the records is broken as text:
+each count is null, zero, or a sum and difference of counts of the input (or no larger, where one is no power). A fifth of the records is broken as text:
 characters changed, keys named twice, numbers that are none. One part in ten is read by the batch as well, and must come
 out the same.
 
@@ -188,9 +188,9 @@ def powers_of(count: int) -> set[int]:
 
 
 def _given(number: int) -> set[int]:
-    """The powers a number may lend to counts: of one that is no power of five, sums carry over into others."""
+    """The powers a number may lend to counts: sums of one that is no sum of powers of five carry over into others."""
     powers = powers_of(number)
-    return powers if len(powers) <= 1 else set(range(max(powers) + 2))
+    return powers if number == sum(BASE**power for power in powers) else set(range(max(powers) + 2))
 
 
 def faults(record: Mapping[str, Any], reading: UsageReading) -> Iterator[str]:

@@ -40,7 +40,7 @@ NO_EXTRACTOR = "no extractor"
 CHILDREN = "calls beside the top level"
 _DOCUMENTS = (
     "**open**: Google itemises documents as a modality of their own; pages of a PDF are tokenised as images are, plain "
-    "text as text. They are text here and images there. Text and images that go in have one price, so the cost is equal."
+    "text as text. They are text here and images there. Text and images as input have one price: the cost is equal."
 )
 EXPLAINED = {
     SAME: "",
@@ -50,7 +50,7 @@ EXPLAINED = {
     "are children here and are not read there.",
     "cache_read_tokens, mistral openai_chat": "**Weighbridge**: Mistral gives cached tokens as `num_cached_tokens` in "
     "some answers, and bills them at a tenth; its extractor knows the nested name alone.",
-    "output_tokens, google openai_chat": "**Weighbridge**: prompt and completion are 47, the total is 109: 62 thoughts, "
+    "output_tokens, google openai_chat": "**Weighbridge**: prompt and completion are 47, the total 109: 62 thoughts, "
     "which are billed as output and show nowhere else behind names of OpenAI.",
     "output_reasoning_tokens, google openai_chat": "**Weighbridge**: the same two answers.",
     "input_image_tokens, google gemini_generate_content": _DOCUMENTS,
