@@ -4,7 +4,8 @@
 
 Every count that is written into a record is another power of five, or a sum of such. A count of a reading is written in
 balanced base five, with digits from -2 to 2: a power that is not in the record must not be in the reading either, so
-each count is null, zero, or a sum and difference of counts of the input (or no larger, where one is no power). A fifth of the records is broken as text:
+each count is null, zero, or a sum and difference of counts of the input (or no larger, where one of these is no power).
+A fifth of the records is broken as text:
 characters changed, keys named twice, numbers that are none. One part in ten is read by the batch as well, and must come
 out the same.
 
