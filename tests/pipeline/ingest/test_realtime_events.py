@@ -36,12 +36,13 @@ def read(event: dict[str, Any], usage: dict[str, Any]) -> UsageReading:
 def openai_like(usage: dict[str, Any]) -> dict[str, int | None]:
     """What a `response.done` or a transcription counts.
 
-    Nothing of a transcription is cached; who shows no cache for an answer does not say how its input splits.
+    Nothing of a transcription is cached; who shows no cache for an answer does not say how its
+    input splits, unless there is none.
     """
     into, out = usage.get("input_token_details", {}), usage.get("output_token_details", {})
     cached = into.get("cached_tokens_details", {})
     transcribed = usage.get("type") == "tokens"
-    shown = transcribed or "cached_tokens" in into
+    shown = transcribed or "cached_tokens" in into or usage["input_tokens"] == 0
     audio, image = into.get("audio_tokens", 0), into.get("image_tokens", 0)
     assert into.get("text_tokens", 0) + audio + image == usage["input_tokens"]
     return {
