@@ -164,7 +164,7 @@ def numbers(value: object) -> Iterator[int]:
         yield value
     elif isinstance(value, float | Decimal) and Decimal(value).is_finite():
         yield from [int(value)] if -(2**63) < value < 2**63 and value == int(value) else []
-    elif isinstance(value, str) and value.isascii() and value.isdigit():  # headers are text
+    elif isinstance(value, str) and value.isascii() and value.strip().isdigit():  # headers are text
         yield int(value)
 
 

@@ -153,7 +153,7 @@ _DISCRIMINATORS = ("modality", "type", "ttl")
 _MODALITY_NUMBERS = {1: "TEXT", 2: "IMAGE", 3: "VIDEO", 4: "AUDIO", 5: "DOCUMENT"}
 _MODEL_KEYS = frozenset({"model"})
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}")
-_DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?")
+_DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?", re.ASCII)
 
 COUNT_KEYS: frozenset[str] = frozenset(_COUNTED.split()) | frozenset(_TALLY_KEYS.split())
 MEASURE_KEYS: frozenset[str] = frozenset(_MEASURE_KEYS.split())

@@ -148,8 +148,9 @@ def test_headers_exclude_what_was_cached_as_the_body_does() -> None:
     assert got.flags == alone.flags == ()
 
 
-def test_a_header_that_is_no_count_makes_the_answer_unreadable() -> None:
-    got = read("bedrock", "invoke_model", response={}, headers={"x-amzn-bedrock-input-token-count": "many"})
+@pytest.mark.parametrize("text", ["many", "\uff15", "1.5", ""])
+def test_a_header_that_is_no_count_makes_the_answer_unreadable(text: str) -> None:
+    got = read("bedrock", "invoke_model", response={}, headers={"x-amzn-bedrock-input-token-count": text})
     assert (got.verdict, got.flags) == (UNKNOWN, ("unreadable",))
 
 

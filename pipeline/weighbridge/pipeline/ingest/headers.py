@@ -22,8 +22,8 @@ HEADERS: Mapping[str, bool] = {
     "num_tokens": True,
 }
 HEADER_PATHS: frozenset[str] = frozenset(f"header.{name}" for name in HEADERS)
-_INTEGER = re.compile(r"[+-]?\d{1,40}")
-_DECIMAL = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?")
+_INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?", re.ASCII)
 
 
 def flatten_headers(headers: object) -> Flattened:
