@@ -23,7 +23,7 @@ from weighbridge.pipeline.ingest.json_lines import BOM, MAX_LINE, opened, parse
 from weighbridge.pipeline.ingest.many.columns import SCHEMA, Told, of_alike, one_by_one
 from weighbridge.pipeline.ingest.many.forms import Alike, Forms
 from weighbridge.pipeline.ingest.many.runs import Ints
-from weighbridge.pipeline.ingest.many.small import compact, packed
+from weighbridge.pipeline.ingest.many.small import ESCAPE, compact, packed
 from weighbridge.schemas.enumerations import QuarantineReason
 
 _BLOCK = 16 * 2**20  # bytes taken apart at once,
@@ -130,17 +130,18 @@ def _taken_apart(lines: Lines, forms: Forms) -> tuple[list[Alike], Iterator[Told
         alike, rest, block = forms.sorted_out(lines.raw)
         line = block.line
     if rest.size > lines.many // 1000:
-        again, rest = _smaller(line, rest, forms)
+        again, rest = _smaller(lines.raw, line, rest, forms)
         alike += again
     return [one._replace(numbers=one.numbers + lines.first) for one in alike], _strictly(line, rest, lines.first)
 
 
-def _smaller(line: Callable[[int], bytes], which: Ints, forms: Forms) -> tuple[list[Alike], Ints]:
+def _smaller(raw: bytes, line: Callable[[int], bytes], which: Ints, forms: Forms) -> tuple[list[Alike], Ints]:
     """These lines of a block without what is not read of them, sorted by form."""
+    escapes = ESCAPE in raw
     small = _Small()
     for number in which.tolist():
         found = line(number)
-        small.add(number, compact(found) if len(found) <= MAX_LINE else None)
+        small.add(number, compact(found, escapes=escapes) if len(found) <= MAX_LINE else None)
     return small.sorted_out(forms)
 
 

@@ -16,10 +16,10 @@ from weighbridge.pipeline.ingest.reading import day_of
 from weighbridge.schemas.leaves import BARE, CONTAINERS
 
 Tree = dict[str, Any]
-_RECORD = ("provider", "api", "model", "usage", "context", "headers", "events")
+_RECORD = frozenset({"provider", "api", "model", "usage", "context", "headers", "events"})
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 # An escape that writes a colon, which is how keys are counted.
-_ESCAPE, _ESCAPED = b"\\u003", b"\\u003a"
+ESCAPE, _ESCAPED = b"\\u003", b"\\u003a"
 
 
 def _tree() -> Tree:
@@ -37,9 +37,14 @@ def _tree() -> Tree:
 _TREE = _tree()
 
 
-def compact(line: bytes) -> bytes | None:
-    """What of a line is read, as a line of its own; null where the line must be read as it stands."""
-    if line.count(b"[") + line.count(b"{") > MAX_NESTING or (_ESCAPE in line and _ESCAPED in line.lower()):
+def compact(line: bytes, *, escapes: bool = True) -> bytes | None:
+    """What of a line is read, as a line of its own; null where the line must be read as it stands.
+
+    Args:
+        line: a record.
+        escapes: whether `ESCAPE` may be in it.
+    """
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING or (escapes and _ESCAPED in line.lower()):
         return None
     try:
         record = orjson.loads(line)
@@ -62,7 +67,7 @@ def packed(record: Mapping[str, Any]) -> bytes | None:
 
 
 def _small(record: Mapping[str, Any]) -> dict[str, Any]:
-    small = {name: record[name] for name in _RECORD if name in record}
+    small = {name: record[name] for name in record if name in _RECORD}
     if "day" in record or "at" in record:
         day = day_of(record.get("day")) or day_of(record.get("at"))
         small["day"] = None if day is None else str(day)
