@@ -24,6 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from weighbridge.pipeline.lake import row_bytes
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part, by_day, new_path, ordered, remove_file, write_file
+from weighbridge.pipeline.lake.handles import Handles
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.purge import Purged, purge
 from weighbridge.pipeline.lake.shape import declared, empty, fitted, polars_schema
@@ -46,6 +47,7 @@ class Lake:
     def __init__(self, root: Path | str) -> None:
         """Name a lake."""
         self.place = Place(str(root))
+        self._handles = Handles()
 
     @classmethod
     def create(cls, root: Path | str) -> Lake:
@@ -291,7 +293,7 @@ class Lake:
             LakeError: the lake cannot be written; running it again finishes it.
         """
         with self.lock(), told(f"purging {table}", self.place.root):
-            opened = self._opened(table)
+            opened = self._fresh(table)
             if opened is None:
                 return Purged(0, 0)
             return purge(self.place, self._uri(table), opened, self._files(table)["path"])
@@ -300,6 +302,13 @@ class Lake:
         return self.place.at(declared(table).domain, table)
 
     def _opened(self, table: str) -> DeltaTable | None:
+        """The table to read from, null where it was never written."""
+        if self.place.local is None:
+            return self._fresh(table)
+        return self._handles.get(Path(self._uri(table)), lambda: self._fresh(table))
+
+    def _fresh(self, table: str) -> DeltaTable | None:
+        """The table to commit to: a handle changes with its commits, so nobody else has it."""
         uri = self._uri(table)
         with told(f"reading {table}", self.place.root):
             if not DeltaTable.is_deltatable(uri):
@@ -352,7 +361,7 @@ class Lake:
 
     def _writable(self, about: Table) -> DeltaTable:
         """The table, made if it was never written, with the columns of this version."""
-        opened = self._opened(about.name) or DeltaTable.create(
+        opened = self._fresh(about.name) or DeltaTable.create(
             self._uri(about.name),
             schema=about.schema(),
             mode="ignore",

@@ -1,0 +1,54 @@
+"""Opened tables, kept while their logs lie on disk as they did.
+
+Opening a Delta table reads its whole log, some 8 ms for a hundred days; a night or an erasure looks at each table
+dozens of times between two commits. What a log looks like is asked of the file system every time, so a commit of
+another process, a purge and a restored backup are all seen.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+_LOG = "_delta_log"
+# Name, inode, size and time of change of each file of a log.
+Look = frozenset[tuple[str, int, int, int]]
+
+
+class Handles:
+    """The tables of one local lake that were opened; safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Know no table yet."""
+        self._kept: dict[Path, tuple[Look, DeltaTable | None]] = {}
+        self._turn = threading.Lock()
+
+    def get(self, folder: Path, opening: Callable[[], DeltaTable | None]) -> DeltaTable | None:
+        """The table in `folder` as its log is now, opened anew only where the log changed; null where there is none."""
+        look = _look(folder / _LOG)
+        with self._turn:
+            kept = self._kept.get(folder)
+        if kept is not None and look is not None and kept[0] == look:
+            return kept[1]
+        # The look comes before the opening: a commit in between makes the next look differ, never this one lie.
+        opened = opening()
+        if look is not None:
+            with self._turn:
+                self._kept[folder] = (look, opened)
+        return opened
+
+
+def _look(log: Path) -> Look | None:
+    try:
+        with os.scandir(log) as entries:
+            found = []
+            for entry in entries:
+                about = entry.stat(follow_symlinks=False)
+                found.append((entry.name, about.st_ino, about.st_size, about.st_mtime_ns))
+            return frozenset(found)
+    except OSError:
+        return None

@@ -1,0 +1,61 @@
+"""A table that was opened is used again, and never beyond what its log says now."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake.handles import Handles
+
+DAY = date(2026, 3, 1)
+
+
+def gap(count: int) -> pl.DataFrame:
+    return pl.DataFrame(
+        [{"day": DAY, "source": "agent-1", "reason": "buffer_full", "attempts": n + 1} for n in range(count)]
+    )
+
+
+def test_an_unchanged_table_is_opened_once_and_a_commit_of_another_is_seen(tmp_path: Path) -> None:
+    mine, other = Lake.create(tmp_path / "lake"), Lake.create(tmp_path / "lake")
+    other.append("gap", gap(2))
+    assert [mine.rows("gap"), mine.rows("gap"), mine.version("gap")] == [2, 2, other.version("gap")]
+    other.append("gap", gap(1))
+    assert mine.rows("gap") == 3
+    assert mine.scan("gap").collect().height == 3
+
+
+def test_a_backup_that_is_put_back_is_seen(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    lake.append("gap", gap(1))
+    shutil.copytree(tmp_path / "lake", tmp_path / "backup")
+    lake.append("gap", gap(2))
+    assert lake.rows("gap") == 3
+    shutil.rmtree(tmp_path / "lake")
+    shutil.copytree(tmp_path / "backup", tmp_path / "lake")
+    assert lake.rows("gap") == 1
+    shutil.rmtree(tmp_path / "lake" / "operations" / "gap", ignore_errors=True)
+    shutil.rmtree(tmp_path / "lake" / "billing" / "gap", ignore_errors=True)
+    assert lake.rows("gap") == 0
+
+
+def test_a_table_is_opened_as_often_as_its_log_changes(tmp_path: Path) -> None:
+    log = tmp_path / "t" / "_delta_log"
+    handles, opened = Handles(), []
+
+    def opening() -> None:
+        opened.append(1)
+
+    handles.get(tmp_path / "t", opening)
+    handles.get(tmp_path / "t", opening)
+    assert len(opened) == 2  # without a log nothing is known, so it is looked for every time
+    log.mkdir(parents=True)
+    for name in ("0.json", "1.json"):
+        (log / name).write_text("{}")
+        for _ in range(3):
+            handles.get(tmp_path / "t", opening)
+    assert len(opened) == 4
