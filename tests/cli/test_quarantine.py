@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_validate import DAY, change, home
+from tests.cli.conftest import quietly
+from tests.cli.test_validate import DAY, change, installed
 
 from weighbridge.pipeline.lake import Lake
-
-__all__ = ["home"]
 
 Run = Callable[..., Any]
 TABLE = "when,in,out\n2026-01-15T10:00:00Z,5,6\n2026-01-15T11:00:00Z,five,7\n2026-01-15T12:00:00Z,8,n/a\n"
@@ -28,17 +28,26 @@ time = "when"
 LENIENT = STRICT.replace('"usage.output_total" = "out"\n', "")
 
 
-@pytest.fixture
-def held(weighbridge: Run, home: Path, tmp_path: Path) -> Path:
-    """An installation with two lines that could not be read and a row that breaks two rules."""
-    (tmp_path / "calls.csv").write_text(TABLE)
-    (tmp_path / "strict.toml").write_text(STRICT)
-    (tmp_path / "lenient.toml").write_text(LENIENT)
-    mapping = ("--mapping", tmp_path / "strict.toml")
-    assert weighbridge("ingest", tmp_path / "calls.csv", *mapping, "--config", home).code == 1
+@pytest.fixture(scope="module")
+def held_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an installation and its files; only to be copied."""
+    folder = tmp_path_factory.mktemp("held")
+    home = installed(quietly, folder)
+    (folder / "calls.csv").write_text(TABLE)
+    (folder / "strict.toml").write_text(STRICT)
+    (folder / "lenient.toml").write_text(LENIENT)
+    mapping = ("--mapping", folder / "strict.toml")
+    quietly("ingest", folder / "calls.csv", *mapping, "--config", home, allowed=frozenset({1}))
     change_first(home)
-    assert weighbridge("validate", "--config", home).code == 3
-    return home
+    quietly("validate", "--config", home, allowed=frozenset({3}))
+    return folder
+
+
+@pytest.fixture
+def held(held_once: Path, tmp_path: Path) -> Path:
+    """An installation with two lines that could not be read and a row that breaks two rules."""
+    shutil.copytree(held_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "home"
 
 
 def change_first(home: Path) -> None:

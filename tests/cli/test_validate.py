@@ -20,6 +20,11 @@ DAY = "2026-01-15"
 @pytest.fixture
 def home(weighbridge: Run, tmp_path: Path) -> Path:
     """An installation with three recorded answers of one day."""
+    return installed(weighbridge, tmp_path)
+
+
+def installed(weighbridge: Run, folder: Path) -> Path:
+    """Make it in a folder."""
     answers = [
         {
             "id": f"r_{n}",
@@ -38,10 +43,11 @@ def home(weighbridge: Run, tmp_path: Path) -> Path:
         }
         for n in range(3)
     ]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(answer) + "\n" for answer in answers))
-    home = tmp_path / "home"
+    (folder / "a.jsonl").write_text("".join(json.dumps(answer) + "\n" for answer in answers))
+    home = folder / "home"
     weighbridge("init", home)
-    assert weighbridge("ingest", tmp_path / "a.jsonl", "--config", home).code == 0
+    weighbridge("ingest", folder / "a.jsonl", "--config", home)
+    assert Lake.open(home / "lake").rows("attempt") == 3
     return home
 
 
