@@ -6,7 +6,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import assert_type
 
-from weighbridge.pipeline import UsageReading, read_usage
+import polars as pl
+
+from weighbridge.pipeline import UsageReading, read_usage, read_usage_batch, read_usage_file
 from weighbridge.pipeline.close.adjust import Adjusted, adjust
 from weighbridge.pipeline.close.close import CloseResult, close_month
 from weighbridge.pipeline.close.closed import ClosedMonth, closed_figures
@@ -27,6 +29,8 @@ from weighbridge.schemas.enumerations import Verdict
 
 reading = read_usage({"provider": "openai", "api": "chat", "usage": {"prompt_tokens": 3}})
 assert_type(reading, UsageReading)
+assert_type(read_usage_batch([{"provider": "openai"}]), pl.DataFrame)
+assert_type(next(read_usage_file("records.jsonl", threads=1)), pl.DataFrame)
 assert_type(reading.verdict, Verdict)
 assert_type(reading.total, int | None)
 assert_type(reading.counts, dict[str, int | None])
