@@ -78,7 +78,10 @@ def test_a_call_beside_the_top_level_is_a_child_of_its_own_model(
 
 
 def test_a_child_has_cache_classes_of_its_own() -> None:
-    split: dict[str, Any] = {"cache_creation_input_tokens": 55_096, "cache_creation": {"ephemeral_5m_input_tokens": 55_096}}
+    split: dict[str, Any] = {
+        "cache_creation_input_tokens": 55_096,
+        "cache_creation": {"ephemeral_5m_input_tokens": 55_096},
+    }
     usage = {
         "input_tokens": 229,
         "output_tokens": 5,
