@@ -2,7 +2,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-full lint types contracts vocabulary facts lock check clean
+.PHONY: demo test test-system test-full lint types contracts vocabulary facts lock check clean
 
 demo:
 	./setup.sh demo
@@ -10,7 +10,11 @@ demo:
 test:
 	./setup.sh test
 
-# Also the larger samples that `make test` leaves out.
+# What takes a server and a worker of the scheduler, or many kills: some minutes more.
+test-system:
+	./setup.sh test -m "system and not slow"
+
+# All of it, the larger samples too.
 test-full:
 	./setup.sh test -m "slow or not slow"
 

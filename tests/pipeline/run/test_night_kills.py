@@ -104,6 +104,7 @@ def whole(parent: Parent, few: Path, tmp_path_factory: pytest.TempPathFactory) -
     return found
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("what", ["night", "close"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_work_that_is_killed_leaves_in_the_end_what_undisturbed_work_leaves(
