@@ -51,12 +51,11 @@ _CI = ("CI", "GITHUB_", "GITLAB_", "BUILD_", "JENKINS_", "TRAVIS", "BUILDKITE")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything of this folder goes to one process; all but what only reads the schedules starts servers."""
+    """Everything of this folder goes to one process, and starts servers."""
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(PREFECT)
-            if item.path.name != "test_schedules.py":
-                item.add_marker(pytest.mark.system)
+            item.add_marker(pytest.mark.system)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
