@@ -14,7 +14,7 @@ import pytest
 NIGHTLY = Path(__file__).resolve().parents[2] / "benchmarks" / "nightly.py"
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_the_night_is_measured_step_by_step() -> None:
     command = [sys.executable, str(NIGHTLY), "--attempts", "600", "--days", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

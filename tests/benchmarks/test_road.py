@@ -13,7 +13,7 @@ import pytest
 ROAD = Path(__file__).resolve().parents[2] / "benchmarks" / "road.py"
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_the_road_is_measured_and_its_counts_hold() -> None:
     done = subprocess.run(
         [sys.executable, str(ROAD), "--attempts", "1500"], capture_output=True, text=True, check=False

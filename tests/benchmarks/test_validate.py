@@ -13,7 +13,7 @@ import pytest
 VALIDATE = Path(__file__).resolve().parents[2] / "benchmarks" / "validate.py"
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_validation_is_measured_and_its_counts_hold() -> None:
     arguments = ("--attempts", "3000", "--days", "6", "--sample", "300")
     done = subprocess.run([sys.executable, str(VALIDATE), *arguments], capture_output=True, text=True, check=False)

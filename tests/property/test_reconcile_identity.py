@@ -62,7 +62,7 @@ def check(outcomes: pl.DataFrame, parts: pl.DataFrame) -> None:
     assert outcomes.select(KEYS).is_duplicated().sum() == 0
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     attempts=st.lists(
         st.tuples(st.integers(1, 6), ATTEMPT), max_size=12, unique_by=lambda item: (item[0], item[1]["source"])
@@ -91,7 +91,7 @@ def test_causes_and_residual_always_add_up_to_the_gap(
     assert outcomes.height == 2 * len(touched)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.system) for n in (1, 2))])
 def test_a_crowd_adds_up_in_any_order_of_rows(seed: int, tmp_path: Path) -> None:
     """Three hundred attempts, and the same ones shuffled."""
     world = World(tmp_path)

@@ -195,7 +195,7 @@ def test_a_file_that_changed_a_byte_anywhere_is_read_refused_or_named_and_never_
 ) -> None:
     """Damage is data or a told error, whatever byte it hits; the account balances each time."""
     source = samples[importer.name]
-    for place in range(0, 400, 89):
+    for place in range(0, 400, 37):
         folder = tmp_path / f"damaged{place}"
         folder.mkdir()
         target = folder / source.path.name

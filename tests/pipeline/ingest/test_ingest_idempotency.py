@@ -245,8 +245,8 @@ class CutLake(Lake):
 
 
 def sampled(values: Iterable[float], *always: float) -> list[object]:
-    """Every value, of which only some are tried each time."""
-    return [value if value in always else pytest.param(value, marks=pytest.mark.slow) for value in values]
+    """Every value, of which most are left to the longer run."""
+    return [value if value in always else pytest.param(value, marks=pytest.mark.system) for value in values]
 
 
 @pytest.mark.parametrize("commits", sampled(range(10), 0, 5, 8, 9))

@@ -89,9 +89,10 @@ def check(made: Path, tmp_path: Path, what: str, samples: int) -> None:
         shutil.rmtree(root)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("what", ["apply", "erase"])
 def test_killed_at_a_random_step_it_comes_to_the_same_end(made: Path, tmp_path: Path, what: str) -> None:
-    check(made, tmp_path, what, 1)
+    check(made, tmp_path, what, 3)
 
 
 @pytest.mark.slow
