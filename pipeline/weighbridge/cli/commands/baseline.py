@@ -11,7 +11,7 @@ import typer
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import inside, lives, weighs
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, parse_day
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range, parse_day
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import ID_DIGITS, write_findings
@@ -51,6 +51,7 @@ def run(
     from weighbridge.pipeline.baseline.baseline import baseline as judge
     from weighbridge.pipeline.baseline.policy import AlertPolicy, BaselinePolicy
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level)
     policy, alerts = BaselinePolicy.of(home.settings.baseline), AlertPolicy.of(home.settings.alerts)
     lake = home.lake()

@@ -9,7 +9,7 @@ import typer
 
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import packed_of, write_packed
@@ -48,6 +48,7 @@ def recompress(
     from weighbridge.pipeline.content.blocks import TABLE
     from weighbridge.pipeline.content.recompress import recompress as pack
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level, _given(content_keys))
     keys = _keys(home)
     lake = home.lake()
@@ -82,6 +83,7 @@ def metrics(
     from weighbridge.pipeline.content.metrics import run_metrics, summed
     from weighbridge.schemas.identity import AttemptKey
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level, _given(content_keys))
     keys = _keys(home)
     found = run_metrics(home.lake(), keys, first=since, last=until)

@@ -10,7 +10,7 @@ import typer
 from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import inside, lives, weighs
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, parse_day
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range, parse_day
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS, measured, write_findings
@@ -42,6 +42,7 @@ def ls(
     from weighbridge.pipeline.retention.found import CODES as RETENTION_CODES
     from weighbridge.pipeline.validate.codes import CODES as VALIDATE_CODES
 
+    check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
     if code is not None:
         checked_code(lake, code, {*BASELINE_CODES, *CLOSE_CODES, *RETENTION_CODES, *VALIDATE_CODES})

@@ -59,6 +59,7 @@ def ls(
 
     Unread records have a reason, rows of the lake have the rule they break. Their text is kept nowhere.
     """
+    check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
     found = _chosen(lake, month, since, until, table=table, rule=rule, reason=reason, file=file)
     sums = Counter(map(_key, found))
@@ -240,6 +241,7 @@ def release(
     from weighbridge.pipeline.validate.quarantine import entries
     from weighbridge.pipeline.validate.quarantine import release as let_stand
 
+    check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
     if ids and (table or rule or month or since or until):
         raise ConfigError("give ids, or --table and --rule with or without days, and not both")
@@ -271,7 +273,6 @@ def _chosen(
 ) -> list[Entry]:
     from weighbridge.pipeline.validate.quarantine import entries
 
-    check_range(since, until)
     _check_names(lake, table, rule)
     return [
         entry

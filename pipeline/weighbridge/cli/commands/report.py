@@ -9,7 +9,7 @@ import typer
 
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Timezone, Until
+from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Timezone, Until, check_range
 from weighbridge.cli.output import write_json, write_line
 from weighbridge.cli.session import home_of
 
@@ -40,6 +40,7 @@ def report(
     from weighbridge.pipeline.run.rooms import closes_for, is_simulated, months_told, records_of
     from weighbridge.schemas.errors import ConfigError
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level, {"timezone": timezone, "title": title})
     lake, settings = home.lake(), home.settings
     periods = [month] if month or since or until else list(months_told(lake, edition))

@@ -10,7 +10,7 @@ import typer
 
 from weighbridge.cli.command import KEEP, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel, Since, Until, parse_day
+from weighbridge.cli.options import AsJson, Config, LogLevel, Since, Until, check_range, parse_day
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS
@@ -116,6 +116,7 @@ def hold(
     """Place a legal hold: by tenant, bucket, days, tables, or any of these together; with none, on everything."""
     from weighbridge.pipeline.retention.holds import place
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level)
     whom = tenant_of(home, tenant)
     places = places_of_home(home)
@@ -163,6 +164,7 @@ def receipts(
     """List the proofs of deletions, oldest first; exit 1 where one is not what its id says."""
     from weighbridge.pipeline.retention.receipts import receipts as every
 
+    check_range(since, until)
     found = [
         each
         for each in every(home_of(ctx, config, log_level).lake())

@@ -16,7 +16,7 @@ from weighbridge.cli.commands.ingest import Day, Importer, Mapping
 from weighbridge.cli.commands.nightly import Came
 from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED, TERMINATED, complain
 from weighbridge.cli.open_findings import weighty
-from weighbridge.cli.options import AsJson, Config, LogLevel, parse_day, parse_month
+from weighbridge.cli.options import AsJson, Config, LogLevel, check_range, parse_day, parse_month
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 
@@ -76,6 +76,7 @@ def backfill(
     """
     from weighbridge.pipeline.run.backfill import span_of
 
+    check_range(since, until)
     home = home_of(ctx, config, log_level)
     span_of(since, until, datetime.now(UTC).date())  # what cannot be is said before anything is started
     _settle(home)
