@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeGuard
 
+from weighbridge.pipeline.ingest.call_days import FIRST_S, LAST_S
 from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects import spoken
 from weighbridge.pipeline.ingest.finish import attempt_status, finish_reason
@@ -21,7 +22,6 @@ from weighbridge.schemas.identity import IDENTIFIER, NAME
 NAME_DROPPED, ID_DROPPED = "name_dropped", "identifier_dropped"
 # A port behind a server's name, as some recorders write it: local_server(8000).
 _PORT = re.compile(r"\((\d{1,5})\)$")
-_FIRST, _LAST = 946_684_800, 4_102_444_800  # 2000 and 2100, seconds: any other `created` is a placeholder
 _ID_PATHS = (("id",), ("response", "id"), ("message", "id"), ("responseId",), ("response_id",))
 # Providers that send usage in a chat stream only where it is asked for.
 _ONLY_WHEN_ASKED = frozenset({"openai", "azure"})
@@ -173,7 +173,7 @@ def _is_second(value: object) -> TypeGuard[int | Decimal]:
         return False
     if isinstance(value, Decimal) and not value.is_finite():
         return False
-    return _FIRST <= value < _LAST and value == int(value)
+    return FIRST_S <= value < LAST_S and value == int(value)
 
 
 def _usage_expected(

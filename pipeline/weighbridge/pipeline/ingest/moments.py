@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from weighbridge.pipeline.ingest.call_days import FIRST_US, LAST_US
 from weighbridge.pipeline.ingest.figures import Figures, integers
 from weighbridge.schemas.enumerations import QuarantineReason
 
 UTC = pl.Datetime("us", "UTC")
 EPOCHS = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
 ISO = "iso"
-# Days that a record of an API call can be of; anything else is another unit or a placeholder.
-FIRST, LAST = 946_684_800_000_000, 4_102_444_800_000_000  # 2000-01-01 to 2100-01-01, microseconds
 _ISO = (
     r"^(?P<date>\d{4}-\d{2}-\d{2})(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,](?P<fraction>\d{1,12}))?)?"
     # No clock is further from UTC than 18 hours: a larger offset is damage, and the day it gives would be wrong.
@@ -39,14 +38,14 @@ def moments(column: pl.Series, form: str, zone: str) -> Figures:
 
 def _told(column: pl.Series, found: pl.Series) -> Figures:
     number = found.cast(pl.Int64)
-    found = found.set(((number < FIRST) | (number >= LAST)).fill_null(value=False), None)
+    found = found.set(((number < FIRST_US) | (number >= LAST_US)).fill_null(value=False), None)
     bad = column.is_not_null() & found.is_null()
     none = pl.Series([None], dtype=pl.String).new_from_index(0, column.len())
     return Figures(found, none.set(bad, str(QuarantineReason.BAD_TIME)), bad & False)
 
 
 def _from_numbers(column: pl.Series, factor: int) -> Figures:
-    limit = LAST // factor
+    limit = LAST_US // factor
     numbers = integers(column, least=0, most=limit).values
     fractions = column.cast(pl.Float64, strict=False) if not column.dtype.is_integer() else None
     found = numbers * factor

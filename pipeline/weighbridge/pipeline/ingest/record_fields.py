@@ -11,12 +11,11 @@ from decimal import Decimal
 from functools import lru_cache
 
 from weighbridge.pipeline.ingest.answers import ID_DROPPED, NAME_DROPPED
+from weighbridge.pipeline.ingest.call_days import FIRST, LAST, LAST_S
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.identity import IDENTIFIER, NAME
 from weighbridge.schemas.leaves import Refusal
 
-# Days that a call can be of: any other time is another unit, or a placeholder.
-FIRST, LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = re.compile(r"\d{1,20}")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ][0-9:.,+\-Zz]{4,40}")
@@ -83,7 +82,7 @@ def epoch_time(value: object, per_second: int = 1) -> datetime | None:
         per_second: how many of its units a second has.
     """
     number = digits(value)
-    if number is None or not 0 <= number < 4_102_444_800 * per_second:
+    if number is None or not 0 <= number < LAST_S * per_second:
         return None
     return _possible(_EPOCH + timedelta(microseconds=number * 1_000_000 // per_second))
 

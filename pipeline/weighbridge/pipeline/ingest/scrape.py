@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weighbridge.pipeline.ingest.call_days import FIRST_S, LAST_S
 from weighbridge.pipeline.ingest.json_lines import opened
 from weighbridge.pipeline.ingest.metric_facts import Metric, all_metrics
 from weighbridge.pipeline.ingest.record_fields import epoch_time, iso_time
@@ -144,7 +145,7 @@ def _names(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _moment(seconds: float | None) -> datetime | None:
     """Seconds since 1970 as a time, or null where they can be none."""
-    if seconds is None or not 946_684_800 <= seconds < 4_102_444_800:  # 2000 and 2100
+    if seconds is None or not FIRST_S <= seconds < LAST_S:
         return None
     return datetime.fromtimestamp(seconds, UTC)
 
