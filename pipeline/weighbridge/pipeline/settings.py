@@ -136,10 +136,9 @@ def _amount(value: str, _: Path) -> Decimal:
 
 
 def _rate(value: float, _: Path) -> Fraction:
-    rate = Fraction(str(value))
-    if not 0 < rate <= Fraction(1, 2):
+    if not 0 < value <= 1 / 2:  # which a NaN is not either
         raise ValueError("a share above 0 and not above 0.5")
-    return rate
+    return Fraction(str(value))
 
 
 def _range(value: list[object], _: Path) -> tuple[int, int]:

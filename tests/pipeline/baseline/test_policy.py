@@ -77,6 +77,8 @@ def test_a_row_can_be_changed_and_another_added(tmp_path: Path) -> None:
         ("[baseline]\nfalse_rate = 0.1", r"baseline.false_rate is unknown; did you mean false_share\? Known are"),
         ("[baseline]\nfalse_share = 0", "baseline.false_share is 0; allowed is a share above 0 and not above 0.5"),
         ("[baseline]\nrequest_rate = 1", "baseline.request_rate is 1; allowed is a share above 0"),
+        ("[baseline]\nrequest_rate = inf", "baseline.request_rate is inf; allowed is a share above 0"),
+        ("[baseline.tasks.triage]\ntolerance = nan", "triage.tolerance is nan; allowed is a share above 0"),
         ("[baseline]\nreference_days = 3", "baseline.reference_days is 3; allowed is a number of days from 7 to 366"),
         ("[baseline]\nfloor = 1.5", "baseline.floor is a fraction; text is expected"),
         ("[baseline.tasks.chat]\ninput = [9, 1]", r"baseline.tasks.chat.input is \[9, 1\]; allowed is the lowest"),
