@@ -17,15 +17,7 @@ from pathlib import Path
 
 from weighbridge.pipeline.retention import holds as holding
 from weighbridge.pipeline.retention import spool
-from weighbridge.pipeline.retention.erasure import (
-    RULE,
-    Erasing,
-    Request,
-    new_request,
-    remember,
-    remember_traces,
-    request_of,
-)
+from weighbridge.pipeline.retention.erasure import Erasing
 from weighbridge.pipeline.retention.facts import FACTS, Erasure
 from weighbridge.pipeline.retention.folders import open_files, segments
 from weighbridge.pipeline.retention.found import OF_LEDGER, of_ledger, tell
@@ -33,6 +25,7 @@ from weighbridge.pipeline.retention.ledger import ERASURES
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.receipts import Receipt
 from weighbridge.pipeline.retention.repeat import attempts_elsewhere, carry_out, held_by, rows_left
+from weighbridge.pipeline.retention.request import RULE, Request, new_request, remember, remember_traces, request_of
 from weighbridge.pipeline.retention.search import Found
 from weighbridge.pipeline.retention.subject import Subject
 from weighbridge.pipeline.retention.trace import look_for, needles_of, pages, shown_by

@@ -13,10 +13,10 @@ import polars as pl
 
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.retention.deletion import deletion_of
-from weighbridge.pipeline.retention.erasure import request_of
 from weighbridge.pipeline.retention.ledger import ERASURES, PENDING, Ledger
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.plan import RetentionPlan
+from weighbridge.pipeline.retention.request import request_of
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 

@@ -17,21 +17,14 @@ import polars as pl
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention import packs, spool
 from weighbridge.pipeline.retention.deletion import masked
-from weighbridge.pipeline.retention.erasure import (
-    RULE,
-    Erasing,
-    Request,
-    attempts_of,
-    evidence_of,
-    remember,
-    request_of,
-    tenant_of,
-)
+from weighbridge.pipeline.retention.erasure import Erasing
 from weighbridge.pipeline.retention.folders import Sealed, dated, open_files, segments
 from weighbridge.pipeline.retention.holds import Hold, standing
 from weighbridge.pipeline.retention.ledger import ERASURES
 from weighbridge.pipeline.retention.places import Places
+from weighbridge.pipeline.retention.recall import attempts_of, evidence_of, tenant_of
 from weighbridge.pipeline.retention.receipts import receipts
+from weighbridge.pipeline.retention.request import RULE, Request, remember, request_of
 from weighbridge.pipeline.retention.subject import NO_ATTEMPTS, Subject
 from weighbridge.pipeline.retention.work import Work
 from weighbridge.schemas.identity import erased

@@ -21,9 +21,10 @@ from pathlib import Path
 import polars as pl
 
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.retention.erasure import RULE, Erasing
+from weighbridge.pipeline.retention.erasure import Erasing
 from weighbridge.pipeline.retention.facts import FACTS
 from weighbridge.pipeline.retention.folders import NOTES, Sealed, holds_segment
+from weighbridge.pipeline.retention.request import RULE
 from weighbridge.pipeline.retention.subject import HIT, KEY, NO_ATTEMPTS, Reach, Subject
 from weighbridge.pipeline.retention.work import Work
 from weighbridge.schemas.identity import AttemptKey, erased
