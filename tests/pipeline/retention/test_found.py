@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.pipeline.retention.world import ACME, World, policy
 
-from weighbridge.pipeline.retention import work
+from weighbridge.pipeline.retention import course, work
 from weighbridge.pipeline.retention.apply import Applied, apply
 from weighbridge.pipeline.retention.erase import erase
 from weighbridge.pipeline.retention.found import CODES
@@ -72,7 +72,7 @@ def test_a_deletion_that_could_not_be_done_is_told_and_so_is_what_is_overdue(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr(work, "_remove", refused)
+        patched.setattr(course, "_remove", refused)
         patched.setattr(KeyFolder, "destroy", _unreachable)
         assert len(applied(world).failed) == 3
     assert told(world) == {
