@@ -16,7 +16,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 import polars as pl
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import complete
@@ -135,3 +135,11 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, date) else value
+
+
+def removals(present: pl.DataFrame, day: date | None) -> list[RemoveAction]:
+    """The actions that take the files of a day out of the table; they stay on disk until `compact` removes them."""
+    now = time.time_ns() // 1_000_000
+    values: dict[str, str | None] = {} if day is None else {"day": day.isoformat()}
+    files = present.filter(pl.col("day").eq_missing(day)).select("path", "size")
+    return [RemoveAction(path, True, now, size, values) for path, size in files.iter_rows()]
