@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.pipeline import settings
-from weighbridge.pipeline.settings import DAYS, KNOBS, Settings, document, find_config, load
-from weighbridge.pipeline.settings_shape import Line, Named, Shape
+from weighbridge.pipeline.settings import DAYS, KNOBS, Settings, document, find_config, knobs, load
+from weighbridge.pipeline.settings.shape import Line, Named, Shape
 from weighbridge.schemas.errors import ConfigError
 
 
@@ -231,4 +230,4 @@ def test_each_knob_is_a_field_and_settings_are_frozen(tmp_path: Path) -> None:
     assert [knob.name for knob in KNOBS] == [name for name in Settings.__annotations__ if name in names]
     with pytest.raises(dataclasses.FrozenInstanceError):
         load(config(tmp_path, ""), env={}).title = "x"  # type: ignore[misc]
-    assert settings.PREFIX == "WEIGHBRIDGE_"
+    assert knobs.PREFIX == "WEIGHBRIDGE_"

@@ -112,6 +112,11 @@ def json_object(text: str) -> dict[str, object]:
     return value
 
 
+def mapping(raw: object) -> Mapping[str, object]:
+    """A table as it is written: in the environment and on the command line as the text of a JSON object."""
+    return json_object(raw) if isinstance(raw, str) else raw if isinstance(raw, Mapping) else {}
+
+
 def type_name(raw: object) -> str:
     """What a TOML value is, in words of a message."""
     names = {bool: "true or false", int: "a whole number", float: "a fraction", str: "text", list: "a list"}
