@@ -18,7 +18,7 @@ CASES: list[dict[str, Any]] = [json.loads(line) for line in OWN_CASES.read_text(
 # and of costs.
 SHARED_PASS = set(
     "B01 B03 B05 B07 B09 B11a B11b B13 B15 B17 B19 B21 B23 B25 B29 B31 B33 B35 B37 B39 B45 B47 B49 B51 B53 B55 B57 B59 "
-    "B61 B63 B79 B81 B83 B89 B91 B93 B95 B99 B103 B103b B105 B111 B113".split()
+    "B61 B63 B79 B81 B83 B89 B91 B93 B95 B99 B103 B103b B105 B109 B111 B113".split()
 )
 # Dialects of logs, whose leaves stand where their importer puts them.
 LOGS = {
@@ -53,7 +53,7 @@ def test_the_own_cases_cover_every_api_and_every_kind_that_runs() -> None:
     dialects = {dialect.name for one in spoken if (dialect := dialect_for(*one)) is not None}
     # What only an importer writes is read in the cases of kind dedup, or nowhere but in its own tests.
     assert set(all_dialects()) - dialects == LOGS
-    assert {case["kind"] for case in CASES} == {"usage", "stream", "price", "numeric", "dedup"}
+    assert {case["kind"] for case in CASES} == {"usage", "stream", "price", "numeric", "dedup", "other"}
     assert all(case["expect"]["note"] for case in CASES)
 
 
@@ -65,6 +65,9 @@ def wrong_expectations(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
         for item in value if isinstance(value, (dict, list)) else [name]:
             changed = copy.deepcopy(case)
             where = changed["expect"]
+            if name == "children":
+                yield from ((name, one) for one in wrong_children(case))
+                break
             if isinstance(value, dict):
                 where[name][item] = other(value[item], name if item != "cost" else item)
                 yield f"{name}.{item}", changed
@@ -74,6 +77,18 @@ def wrong_expectations(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
             else:
                 where[name] = other(value, name)
                 yield name, changed
+
+
+def wrong_children(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The case with one child too many, and once for each thing it says of a child."""
+    more = copy.deepcopy(case)
+    more["expect"]["children"].append({})
+    yield more
+    for number, child in enumerate(case["expect"]["children"]):
+        for name in child:
+            changed = copy.deepcopy(case)
+            changed["expect"]["children"][number][name] = other(child[name], name)
+            yield changed
 
 
 def other(value: object, name: str) -> object:
@@ -104,4 +119,5 @@ def test_the_shared_cases_end_as_they_must(shared_real: Path) -> None:
     assert all(result.missing for name, result in results.items() if name not in SHARED_PASS)
     assert results["B67"].missing == "needs batch prices"
     assert str(results["B73"].missing).startswith("needs price tiers (prices_above)")
+    assert str(results["B107"].missing).startswith("needs at least 3 records to learn")
     assert results["B85"].missing == "needs matching (kind period)"

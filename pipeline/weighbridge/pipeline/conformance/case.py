@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -83,21 +83,38 @@ class Case:
         names = ("provider", "api", "model", "context", *BODIES)
         return {name: self.given[name] for name in names if name in self.given}
 
-    def prices(self) -> PriceRow | None:
-        """The prices of the case as a row of a book; null where none is known.
+    def price_tables(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every table of prices of the case, with its place. Of a model only its number is told, not its name.
+
+        Raises:
+            MalformedCaseError: one of them is no object.
+        """
+        if self.given.get("prices") is not None:
+            yield "input.prices", mapping(self.given["prices"], "input.prices")
+        by_model = mapping(self.given.get("prices_by_model", {}), "input.prices_by_model")
+        for number, prices in enumerate(by_model.values(), 1):
+            where = f"input.prices_by_model.{number}"
+            if prices is not None:
+                yield where, mapping(prices, where)
+
+    def prices_of(self, model: str | None) -> PriceRow | None:
+        """The prices of a model as a row of a book: its own, else those of the case if it is the model of the case.
 
         Raises:
             MalformedCaseError: a price is no decimal string of at most 12 places.
         """
-        written = self.given.get("prices")
+        by_model = mapping(self.given.get("prices_by_model", {}), "input.prices_by_model")
+        where, written = "input.prices_by_model", by_model.get(model or "")
+        if (model or "") not in by_model and model in {None, self.given.get("model")}:
+            where, written = "input.prices", self.given.get("prices")
         if written is None:
             return None
         found: dict[str, Decimal] = {}
-        for key, text in mapping(written, "input.prices").items():
+        for key, text in mapping(written, where).items():
             try:
                 found[key] = keys.price(text)
             except (TypeError, ValueError) as error:
-                raise MalformedCaseError(f"input.prices.{key} {error}") from None
+                raise MalformedCaseError(f"{where}.{key} {error}") from None
         return PriceRow(
             provider=self.provider,
             match=Match.PREFIX,

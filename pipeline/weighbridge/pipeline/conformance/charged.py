@@ -46,7 +46,7 @@ def compared_costs(case: Case) -> Iterator[str | None]:
     totals = [reading.total for reading in readings]
     flags = sorted({flag for reading in readings for flag in reading.flags})
     whole = None if None in totals else sum(total or 0 for total in totals)
-    yield from compared(case, replace(readings[0], total=whole, flags=tuple(flags)), None)
+    yield from compared(case, replace(readings[0], total=whole, flags=tuple(flags)), lambda _: None)
 
 
 def _records(case: Case) -> list[Mapping[str, Any]]:

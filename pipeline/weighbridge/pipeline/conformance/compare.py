@@ -6,7 +6,7 @@ A class stands for its text: what is left of it when the modalities that are kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,13 +20,15 @@ from weighbridge.pipeline.conformance.case import (
     names,
     verdict,
 )
+from weighbridge.pipeline.ingest.breakdown import adding_up
 from weighbridge.pipeline.ingest.reading import UsageReading
-from weighbridge.pipeline.price.amount import price_reading
+from weighbridge.pipeline.price.amount import Priced, price_reading
 from weighbridge.pipeline.price.keys import KEYS, cell_name
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.schemas.enumerations import Direction, TokenClass
 from weighbridge.schemas.lattice import CELLS, CROSSED_CELLS, direction_of
 
+PricesOf = Callable[[str | None], PriceRow | None]
 _CELLS: dict[str, str] = {
     **{cell.name: str(cell.name) for cell in CELLS},
     **{key: str(cell_name(cells[0])) for key, cells in KEYS.items() if key not in {"input", "output"}},
@@ -38,8 +40,15 @@ _STAND_INS = {
 }
 
 
-def compared(case: Case, reading: UsageReading, row: PriceRow | None) -> Iterator[str | None]:
+def compared(case: Case, reading: UsageReading, prices: PricesOf) -> Iterator[str | None]:
     """One item for each thing the case asserts: the difference in words, or null where there is none.
+
+    Counts, totals and verdict are those of the answer itself; what it costs is the sum of all its model calls.
+
+    Args:
+        case: what is asserted.
+        reading: what was read.
+        prices: gives the prices of a model, or null.
 
     Raises:
         MalformedCaseError: an expectation is of another type than the figure it is about.
@@ -54,16 +63,46 @@ def compared(case: Case, reading: UsageReading, row: PriceRow | None) -> Iterato
     if "verdict" in expect:
         yield differs("verdict", verdict(expect["verdict"]), reading.verdict)
     yield from _flags(expect, reading)
-    priced = price_reading(
-        reading.counts, reading.cells, reading.input_total, reading.output_total, reading.verdict, row
-    )
+    priced = [_priced(one, prices) for one in adding_up(reading)]
     if "cost" in expect:
-        yield differs("cost", money(expect["cost"], "expect.cost"), priced.amount)
+        yield differs("cost", money(expect["cost"], "expect.cost"), _sum(each.amount for each in priced))
     for name, value in _of_cells(expect, "cost_by_class"):
         where = f"cost_by_class.{name}"
-        yield differs(where, money(value, f"expect.{where}"), priced.by_cell[_CELLS[name]])
+        found = _sum(each.by_cell[_CELLS[name]] for each in priced)
+        yield differs(where, money(value, f"expect.{where}"), found)
+    if "children" in expect:
+        yield from _children(expect["children"], reading, prices)
     if "estimated" in expect:
-        yield from _estimates(expect["estimated"], reading, row)
+        yield from _estimates(expect["estimated"], reading, prices(reading.model))
+
+
+def _priced(reading: UsageReading, prices: PricesOf) -> Priced:
+    totals = (reading.input_total, reading.output_total)
+    return price_reading(reading.counts, reading.cells, *totals, reading.verdict, prices(reading.model))
+
+
+def _sum(parts: Iterable[Decimal | None]) -> Decimal | None:
+    """The sum, unknown where a part is."""
+    amounts = list(parts)
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, Decimal(0)) if len(known) == len(amounts) else None
+
+
+def _children(expected: object, reading: UsageReading, prices: PricesOf) -> Iterator[str | None]:
+    if not isinstance(expected, list):
+        raise MalformedCaseError("expect.children is no list; a list of objects is expected")
+    yield differs("children", len(expected), len(reading.children))
+    for number, (item, child) in enumerate(zip(expected, reading.children, strict=False), 1):
+        for name, value in mapping(item, "expect.children").items():
+            where = f"children.{number}.{name}"
+            if name == "model":  # a name of the case is not repeated
+                yield None if value == child.model else f"{where}: is another one"
+            elif name in TOTALS:
+                yield differs(where, count(value, f"expect.{where}"), getattr(child, name))
+            elif name == "cost":
+                yield differs(where, money(value, f"expect.{where}"), _priced(child, prices).amount)
+            else:
+                raise MalformedCaseError(f"expect.children has a key that is none of model, cost, {', '.join(TOTALS)}")
 
 
 def _of_cells(expect: Mapping[str, Any], table: str) -> Iterator[tuple[str, Any]]:

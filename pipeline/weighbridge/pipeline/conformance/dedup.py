@@ -88,7 +88,7 @@ def compared_records(case: Case) -> Iterator[str | None]:
     for name in _NUMBERS:
         if name in case.expect:
             yield differs(name, count(case.expect[name], f"expect.{name}"), numbers[name])
-    yield from compared(case, _summed(case, readings), None)
+    yield from compared(case, _summed(case, readings), lambda _: None)
 
 
 def _format(case: Case) -> object:

@@ -10,30 +10,16 @@ saw, and its causes come from the reconciliation; with a router it is how far it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import narwhals as nw
-import polars as pl
 
 from weighbridge.pipeline.conformance.case import Case, count, mapping, word
 from weighbridge.pipeline.conformance.compare import compared, differs
+from weighbridge.pipeline.conformance.explaining import causes_in, explained_input, input_rows
 from weighbridge.pipeline.ingest.reading import UsageReading, read_usage
 from weighbridge.pipeline.ingest.router_estimate import off_by
-from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile.cause import causes_of
-from weighbridge.pipeline.reconcile.explanation import explained
-from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
-from weighbridge.pipeline.reconcile.side import COLUMNS, EVIDENCE
-from weighbridge.pipeline.reconcile.template import CELL, NO_POINTS
-from weighbridge.schemas.enumerations import Direction, Grade
+from weighbridge.schemas.enumerations import Grade
 
 TIMINGS = "engine_timings"
 EXPECT = ("gap", "causes", "residual")
-_EVIDENCE: Mapping[object, pl.DataType] = {nw.Int64: pl.Int64(), nw.Boolean: pl.Boolean(), nw.String: pl.String()}
-_SITUATION: Mapping[str, pl.DataType] = {
-    **dict.fromkeys(("seen", "missing", "compared"), pl.Boolean()),
-    **dict.fromkeys(("template", "loss"), pl.String()),
-}
 
 
 def compared_engine(case: Case) -> Iterator[str | None]:
@@ -44,7 +30,7 @@ def compared_engine(case: Case) -> Iterator[str | None]:
     """
     record = case.record()
     reading = read_usage(_with_timings(case, record))
-    yield from compared(case, reading, case.prices())
+    yield from compared(case, reading, case.prices_of)
     gap, causes, residual = _gap(case, reading, record)
     found = {"gap": gap, "residual": residual}
     for name, value in found.items():
@@ -74,38 +60,6 @@ def _gap(
     reported = read_usage(record).input_total
     if reading.input_total is None or reported is None:
         return None, {}, None
-    row = _explained(reading, reading.input_total, reported)
-    codes = [cause.code for structural in (True, False) for cause in causes_of(Direction.INPUT, structural=structural)]
-    causes = {code: abs(row[f"tokens_{code}"]) for code in codes if row[f"tokens_{code}"] is not None}
-    return abs(row["gap"]), causes, abs(row["residual"])
-
-
-def _explained(reading: UsageReading, observed: int, reported: int) -> dict[str, Any]:
-    """The input of one attempt, the engine's figure against the reported one, with its causes."""
-    said = {
-        "attempt_hi": 0,
-        "attempt_lo": 0,
-        "seen": True,
-        "missing": False,
-        "compared": True,
-        "grade": str(Grade.G1),
-        "observed": observed,
-        "reported": reported,
-        "gap": reported - observed,
-        "cached_engine": reading.counts["cache_read"],
-    }
-    kinds = {name: _kind(name) for name in COLUMNS}
-    row = pl.DataFrame([{name: said.get(name) for name in COLUMNS}], schema=kinds)
-    lessons = NO_POINTS.select(*CELL).with_columns(
-        pl.lit(0).cast(pl.Int64).alias(name) for name in ("per_request", "per_message", "fitting", "pupils")
-    )
-    ended = pl.DataFrame(schema={**dict.fromkeys(KEY, pl.Int64()), "ended_choices": pl.Int64()})
-    shown = explained(frame_of(row), Direction.INPUT, frame_of(lessons), frame_of(ended))
-    return collected(shown).row(0, named=True)
-
-
-def _kind(name: str) -> pl.DataType:
-    """The type of a column of a comparison."""
-    if name in EVIDENCE:
-        return _EVIDENCE[EVIDENCE[name]]
-    return _SITUATION.get(name) or polars_schema("reconciled").get(name) or pl.Int64()
+    said = {"grade": str(Grade.G1), "observed": reading.input_total, "reported": reported}
+    rows = explained_input(input_rows([{**said, "cached_engine": reading.counts["cache_read"]}]))
+    return abs(rows[0]["gap"]), causes_in(rows), abs(rows[0]["residual"])

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weighbridge.pipeline.conformance import charged, dedup, engine
+from weighbridge.pipeline.conformance import charged, dedup, engine, overhead
 from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, TOTALS, Case, mapping, word
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.router_estimate import BLOCK, ROUTER
 from weighbridge.pipeline.price.keys import KEYS
 
-DEDUP, ENGINE, NUMERIC, RECORDS = "dedup", "engine", "numeric", "records"
+DEDUP, ENGINE, NUMERIC, OTHER, RECORDS = "dedup", "engine", "numeric", "other", "records"
 _KINDS = {
     "period": "needs matching (kind period)",
     "other": "needs more than reading and pricing (kind other)",
 }
-_INPUT = frozenset({"provider", "api", "model", "prices", "context", *BODIES})
+_INPUT = frozenset({"provider", "api", "model", "prices", "prices_by_model", "context", *BODIES})
 _NEEDS_INPUT = {
     "records": "needs matching (records)",
     "prices_above": "needs price tiers (prices_above)",
     "prices_by_service_tier": "needs service tiers",
-    "prices_by_model": "needs prices by model (prices_by_model)",
     "price_book": "needs a price book inside the case (price_book)",
 }
 # What else a case may tell about an answer without changing what its counts mean or cost.
@@ -33,7 +32,9 @@ _NEEDS_CONTEXT = {
     "requested_service_tier": "needs service tiers",
     "response_service_tier": "needs service tiers",
 }
-_EXPECT = frozenset({"counts", "verdict", "cost", "cost_by_class", "flags", "not_flags", "estimated", "note", *TOTALS})
+_EXPECT = frozenset(
+    {"counts", "verdict", "cost", "cost_by_class", "flags", "not_flags", "children", "estimated", "note", *TOTALS}
+)
 
 
 def missing(case: Case) -> str | None:
@@ -47,6 +48,12 @@ def missing(case: Case) -> str | None:
 
 
 def _needs(case: Case) -> Iterator[str]:
+    if case.kind == OTHER and overhead.is_one(case):
+        yield from _unknown(case.given, "input", overhead.INPUT, {})
+        yield from _unknown(case.context, "input.context", overhead.CONTEXT, {})
+        yield from _unknown(case.expect, "expect", overhead.EXPECT, {})
+        yield from overhead.needs(case)
+        return
     if case.kind in _KINDS:
         # What such a case holds beside is of its kind, so it is not listed.
         yield _KINDS[case.kind]
@@ -69,9 +76,8 @@ def _needs(case: Case) -> Iterator[str]:
         yield f"needs a dialect for ({case.provider}, {case.api})"
     yield from _unknown(case.given, "input", known_input, _NEEDS_INPUT)
     yield from _unknown(case.context, "input.context", known_context, _NEEDS_CONTEXT)
-    if case.given.get("prices") is not None:
-        prices = mapping(case.given["prices"], "input.prices")
-        yield from _unknown(prices, "input.prices", frozenset(KEYS), {"character": "needs a price per character"})
+    for where, prices in case.price_tables():
+        yield from _unknown(prices, where, frozenset(KEYS), {"character": "needs a price per character"})
     yield from _unknown(case.expect, "expect", known_expect, {"priced_at": "needs prices by terms (priced_at)"})
     if case.expect.get("estimated") is not None:
         yield from _unknown(mapping(case.expect["estimated"], "expect.estimated"), "expect.estimated", ESTIMATES, {})

@@ -13,7 +13,8 @@ from weighbridge.pipeline.conformance.charged import compared_costs
 from weighbridge.pipeline.conformance.compare import compared
 from weighbridge.pipeline.conformance.dedup import compared_records
 from weighbridge.pipeline.conformance.engine import compared_engine
-from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, RECORDS, missing
+from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, OTHER, RECORDS, missing
+from weighbridge.pipeline.conformance.overhead import compared_overhead
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.schemas.errors import ConfigError
 
@@ -93,6 +94,8 @@ def _run(case: Case) -> CaseResult:
         return CaseResult(case.id, Outcome.UNSUPPORTED, [], needed)
     if case.kind == DEDUP:
         outcomes = list(compared_records(case))
+    elif case.kind == OTHER:
+        outcomes = list(compared_overhead(case))
     elif case.kind == NUMERIC and RECORDS in case.given:
         outcomes = list(compared_costs(case))
     elif case.body is None:
@@ -100,7 +103,7 @@ def _run(case: Case) -> CaseResult:
     elif case.kind == ENGINE:
         outcomes = list(compared_engine(case))
     else:
-        outcomes = list(compared(case, read_usage(case.record()), case.prices()))
+        outcomes = list(compared(case, read_usage(case.record()), case.prices_of))
     if not outcomes:
         return CaseResult(case.id, Outcome.FAIL, ["asserts nothing: expect names no figure, verdict or flag"])
     differences = [difference for difference in outcomes if difference is not None]

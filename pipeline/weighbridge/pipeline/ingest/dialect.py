@@ -221,6 +221,7 @@ class Dialect:
             fields and a flag.
         rare: axes that are conceivable only where a fact declares one of their values.
         children: lists of the calls of other models one answer was made with; each has counts of its own.
+        breakdown: the calls in `children` make up the top level; where they add up to it, each is a child.
         iterations: a list of calls of which the top level leaves out some.
         guessed: axes whose declared answer is only assumed where what they are about is not told.
         facts: what is known about single providers.
@@ -243,6 +244,7 @@ class Dialect:
     open: bool = False
     rare: Mapping[Axis, tuple[bool, ...]] = field(default_factory=dict)
     children: tuple[str, ...] = ()
+    breakdown: bool = False
     iterations: Iterations | None = None
     guessed: frozenset[Axis] = frozenset()
     facts: tuple[Fact, ...] = ()

@@ -1,5 +1,7 @@
 """The model calls of one answer that its own figures leave out: compactions, advisors, models it fell back from.
 
+A list of calls that the figures are made of is the other way round; `breakdown` judges it, and they are children too.
+
     top level 220 in, 8 out; iterations: compaction 55,196 in, 125 out; message 220 in, 8 out
     ->  the reading 220 and 8, and one child: 55,196 and 125
 
@@ -14,10 +16,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from weighbridge.pipeline.ingest.breakdown import adds_up
 from weighbridge.pipeline.ingest.dialect import EVIDENCE, Dialect, Role
 
 # What the top level and the iterations in it must agree on.
 COMPARED = (Role.INPUT, Role.OUTPUT, Role.CACHE_READ, Role.CACHE_WRITE)
+_NUMBERED = re.compile(r"\[(\d+)\]\.")
 _LABELLED = re.compile(r"\[([^\]#]+)(?:#(\d+))?\]\.(.+)")
 
 
@@ -26,33 +30,39 @@ class CallPlan(NamedTuple):
 
     Attributes:
         prefix: of its paths.
-        shown: whether the top level holds its counts.
+        shown: whether the top level is the sum of its kind.
         sources: role -> positions of the leaves that say it; two of them must agree.
         model: position of the leaf that names its model.
+        inside: whether it is one of a breakdown: the top level holds its counts, and it is a child all the same.
     """
 
     prefix: str
     shown: bool
     sources: tuple[tuple[Role, tuple[int, ...]], ...]
     model: int | None
+    inside: bool = False
 
     @property
-    def outside(self) -> bool:
-        """Whether it counts tokens that the top level does not hold."""
+    def told_apart(self) -> bool:
+        """Whether it is a child of the answer."""
         return bool(self.sources) and not self.shown
 
 
 class Call(NamedTuple):
-    """One iteration that the top level leaves out."""
+    """One call that is told apart: beside the top level, or `inside` it."""
 
     prefix: str
     model: str | None
     values: Mapping[Role, int]
+    inside: bool = False
 
 
 @lru_cache(maxsize=65_536)
 def calls_in(dialect: Dialect, shape: str) -> tuple[CallPlan, ...]:
-    """The iterations among leaves of this shape, by kind and then in their order."""
+    """The iterations among leaves of this shape, by kind and then in their order; or the calls of a breakdown."""
+    listed = next((path for path in dialect.children if dialect.breakdown and f" {path}[" in f" {shape}"), None)
+    if listed is not None:
+        return _broken_down(dialect, shape, listed)
     told = dialect.iterations
     if told is None or f"{told.path}[" not in shape:
         return ()
@@ -70,6 +80,16 @@ def calls_in(dialect: Dialect, shape: str) -> tuple[CallPlan, ...]:
     return tuple(_plan(dialect, prefix, kind == shown, found[kind, at, prefix]) for kind, at, prefix in sorted(found))
 
 
+def _broken_down(dialect: Dialect, shape: str, listed: str) -> tuple[CallPlan, ...]:
+    found: dict[int, list[tuple[int, str]]] = {}
+    for position, path in enumerate(shape.split(" ")):
+        one = _NUMBERED.match(path, len(listed)) if path.startswith(f"{listed}[") else None
+        if one is not None:
+            found.setdefault(int(one[1]), []).append((position, path[one.end() :].removeprefix("usage.")))
+    plans = (_plan(dialect, f"{listed}[{at}].", shown=False, fields=found[at]) for at in sorted(found))
+    return tuple(plan._replace(inside=True) for plan in plans)
+
+
 def _plan(dialect: Dialect, prefix: str, shown: bool, fields: list[tuple[int, str]]) -> CallPlan:
     sources: dict[Role, list[int]] = {}
     for position, name in fields:
@@ -80,23 +100,27 @@ def _plan(dialect: Dialect, prefix: str, shown: bool, fields: list[tuple[int, st
     return CallPlan(prefix, shown, tuple((role, tuple(at)) for role, at in sources.items()), model)
 
 
-def left_out(
+def told_apart(
     plans: tuple[CallPlan, ...], integers: list[int | None], texts: list[str | None] | None, top: Mapping[Role, int]
 ) -> tuple[Call, ...] | None:
-    """The iterations that are not in the top level, or null where those that should be in it do not add up to it.
+    """The calls that are told apart, or null where those that should be in the top level do not add up to it.
 
     Args:
         plans: of the leaves.
         integers, texts: the leaves.
         top: what the top level says.
     """
-    inside = [_values(plan, integers) for plan in plans if plan.shown]
-    if any(sum(values.get(role, 0) for values in inside) != top.get(role, 0) for role in COMPARED):
-        return None
+    if plans[0].inside:
+        if not adds_up([_values(plan, integers) for plan in plans], top):
+            return None
+    else:
+        shown = [_values(plan, integers) for plan in plans if plan.shown]
+        if any(sum(values.get(role, 0) for values in shown) != top.get(role, 0) for role in COMPARED):
+            return None
     return tuple(
-        Call(plan.prefix, None if texts is None or plan.model is None else texts[plan.model], values)
+        Call(plan.prefix, None if texts is None or plan.model is None else texts[plan.model], values, plan.inside)
         for plan in plans
-        if plan.outside and (values := _values(plan, integers))
+        if plan.told_apart and (values := _values(plan, integers))
     )
 
 

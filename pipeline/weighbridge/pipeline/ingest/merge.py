@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weighbridge.pipeline.ingest.dialect import PLACEHOLDERS, Dialect, Role
-from weighbridge.pipeline.ingest.iterations import Call, calls_in, left_out
+from weighbridge.pipeline.ingest.iterations import Call, calls_in, told_apart
 from weighbridge.pipeline.ingest.known import Figures, completed, has_counts
-from weighbridge.pipeline.ingest.outcome import Flag
+from weighbridge.pipeline.ingest.outcome import SPOILED, Flag
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, Part
 from weighbridge.pipeline.ingest.plan import apply, plan_of
 from weighbridge.schemas.enumerations import Ended, ReportPart
@@ -36,8 +36,9 @@ def merge(dialect: Dialect, parts: Sequence[Part]) -> tuple[Figures, tuple[Leaf,
     said = [_said(dialect, part) for part in parts]
     used = _revised(said) if dialect.merges else _last(said)
     values, differs = completed(_values(used))
-    calls, listed = _calls(dialect, used, values)
-    noticed = _noticed(said, used, values, merges=dialect.merges) | differs | listed
+    noticed = _noticed(said, used, values, merges=dialect.merges) | differs
+    calls, listed = _calls(dialect, used, values, spoiled=bool(noticed & SPOILED))
+    noticed |= listed
     return Figures(values, _stale(used), noticed, calls), _leaves(dialect, used)
 
 
@@ -86,16 +87,19 @@ def _noticed(said: Sequence[Said], used: Sequence[Said], values: dict[Role, int]
     return int(noticed)
 
 
-def _calls(dialect: Dialect, used: Sequence[Said], values: dict[Role, int]) -> tuple[tuple[Call, ...], int]:
-    """The model calls that the figures leave out, by the last part that lists any, and what is noticed about them."""
+def _calls(
+    dialect: Dialect, used: Sequence[Said], values: dict[Role, int], *, spoiled: bool
+) -> tuple[tuple[Call, ...], int]:
+    """The model calls that are told apart, by the last part that lists any, and what is noticed about them."""
     for one in reversed(used):
         leaves = one.part.flattened
         plans = calls_in(dialect, leaves.shape)
         if plans:
-            calls = left_out(plans, leaves.integers(), leaves.texts(), values)
-            if calls is None:
-                return (), int(Flag.ITERATIONS_LEFT_OUT)
-            return calls, int(Flag.CHILD_CALLS) if any(plan.outside for plan in plans) else 0
+            calls = told_apart(plans, leaves.integers(), leaves.texts(), values)
+            inside = plans[0].inside
+            if calls is None or (inside and spoiled):
+                return (), int(Flag.BREAKDOWN_DIFFERS if inside else Flag.ITERATIONS_LEFT_OUT)
+            return calls, int(Flag.CHILD_CALLS) if any(plan.told_apart for plan in plans) else 0
     return (), 0
 
 

@@ -45,6 +45,8 @@ class Flag(IntFlag):
     SERVICE_COUNT_DIFFERS = auto()
     TOTAL_DOUBLE_COUNTS_CACHE = auto()
     COUNT_ONLY = auto()
+    BREAKDOWN_DIFFERS = auto()
+    INSIDE_ANSWER = auto()
 
 
 # With one of these no figure of the report can be relied on, so nothing else is worked out.

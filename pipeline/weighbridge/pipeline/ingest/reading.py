@@ -68,7 +68,8 @@ class UsageReading:
         leaves: the raw leaves the reading was made from, parts of a stream merged.
         estimated: local counts that stand beside null totals, never inside them; or what a prompt was counted to be
             that nobody served.
-        children: readings of the model calls of this answer that its own figures leave out, each with its model.
+        children: readings of single model calls of this answer, each with its model. Those with the flag
+            `inside_answer` are in its own figures already, the others are beside them.
     """
 
     provider: str
@@ -207,7 +208,8 @@ class _About(NamedTuple):
 def _child(about: _About, dialect: Dialect, call: Call, leaves: Sequence[Leaf]) -> UsageReading:
     named = about._replace(model=call.model or about.model)
     own = tuple(leaf for leaf in leaves if leaf.path.startswith(call.prefix))
-    return _solved(named, dialect, Figures(call.values), own, {})
+    noticed = int(Flag.INSIDE_ANSWER) if call.inside else 0
+    return _solved(named, dialect, Figures(call.values, noticed=noticed), own, {})
 
 
 def _unread(

@@ -12,7 +12,7 @@ from weighbridge.pipeline.ingest.dialect import Dialect, Role
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.iterations_frame import apart
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
-from weighbridge.pipeline.ingest.reading import no_dialect
+from weighbridge.pipeline.ingest.reading import CELL_NAMES, CLASS_NAMES, no_dialect
 from weighbridge.pipeline.ingest.solver_frame import solve_frame
 from weighbridge.pipeline.ingest.speakers import Lookup
 from weighbridge.pipeline.lake import Lake, empty, shaped
@@ -37,8 +37,8 @@ _CARRIED = (
 _LEAVES = ("part_kind", "ended", "notes", "leaf_shape", "leaf_integers", "leaf_texts")
 REPORT_READ = (*_CARRIED, "part", *_LEAVES)
 _PARTS = ("row", "report_id", "provider", "api", "model", "day", *_LEAVES)
-# What a shape has where an answer lists the model calls it was made with.
-ITERATED = "iterations["
+# What a shape has where an answer lists the model calls it was made with, each with its model.
+LISTED = r"iterations\[|\.models\["
 # Rows solved at once: enough that the work per call does not show, few enough that its columns stay small.
 _CHUNK = 250_000
 # Rows of readings held before they are written.
@@ -48,9 +48,11 @@ _BATCH = 1_000_000
 def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.DataFrame:
     """Rows of `usage_report` to rows of `reading`: one per report, in the order of their first parts.
 
-    Model calls that a report leaves out of its figures follow it, as further children of the attempt.
+    Single model calls of a report follow it, as further children of the attempt. What an attempt reports is the sum
+    of its rows: where calls make up the figures of their report, its own row holds the tokens that are left: none.
 
-    Agrees row by row with `read_usage`. Every revision is read; which one counts is the caller's business.
+    But for that it agrees row by row with `read_usage`. Every revision is read; which one counts is the caller's
+    business.
 
     Args:
         reports: the rows.
@@ -59,25 +61,31 @@ def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.Da
     if reports.is_empty():
         return empty("reading")
     frame = reports.with_row_index("row")
-    if not frame["leaf_shape"].unique().str.contains(ITERATED, literal=True).any():
+    if not frame["leaf_shape"].unique().str.contains(LISTED).any():
         # Texts name the models of calls and nothing else that is read: they need not be carried along.
         frame = frame.with_columns(leaf_texts=pl.lit(None, dtype=pl.List(pl.String)))
     singles, multiples = _by_parts(frame)
     readings = pl.concat([*_read(singles, _alone, dialects), *_read(multiples, _merged, dialects)], how="diagonal")
     readings = readings.sort("row", *(name for name in ("nth",) if name in readings.columns), nulls_last=False)
     carried = _with_models(frame.select("row", *_CARRIED), multiples)[readings["row"]]
-    whole = pl.concat([carried.drop("row"), readings.drop("row")], how="horizontal")
-    return shaped("reading", _numbered(whole) if "nth" in whole.columns else whole)
+    whole = pl.concat([carried.drop("row"), readings], how="horizontal")
+    return shaped("reading", _numbered(whole).drop("row") if "nth" in whole.columns else whole.drop("row"))
 
 
 def _numbered(readings: pl.DataFrame) -> pl.DataFrame:
     """Calls of an answer as children, numbered after those that are reported as such; their own model where named."""
+    broken_down = pl.col("nth").is_null() & pl.col("inside").any().over("row")
+    counts = [*CLASS_NAMES, *CELL_NAMES, "input_total", "output_total", "total"]
+    readings = readings.with_columns(
+        pl.when(broken_down & pl.col("input_total").is_not_null()).then(0).otherwise(name).alias(name)
+        for name in counts
+    )
     last = pl.col("child").max().over("attempt_lo", "attempt_hi", "source")
     return readings.with_columns(
         child=pl.col("child")
         + pl.when(pl.col("nth").is_not_null()).then(last - pl.col("child") + pl.col("nth")).otherwise(0),
         model=pl.coalesce("child_model", "model"),
-    ).drop("nth", "child_model")
+    ).drop("nth", "inside", "child_model")
 
 
 def refresh_readings(lake: Lake, days: Collection[date]) -> int:
@@ -177,7 +185,7 @@ def _read_block(
     figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block, cuts)))
     yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
     if calls is not None:
-        named = calls.select("nth", "child_model")
+        named = calls.select("nth", "inside", "child_model")
         solved = _worded(dialect, calls, solve_frame(dialect, provider, calls))
         yield pl.concat([solved, named], how="horizontal")
 
@@ -185,7 +193,7 @@ def _read_block(
 def read_single(
     dialect: Dialect, provider: str | None, parts: pl.DataFrame, cuts: Sequence[int]
 ) -> Iterator[pl.DataFrame]:
-    """Readings of reports of one part each, all of one speaker; calls they leave out have `nth` and `child_model`.
+    """Readings of reports of one part each, all of one speaker; their calls have `nth`, `inside` and `child_model`.
 
     Args:
         dialect: how the provider speaks.

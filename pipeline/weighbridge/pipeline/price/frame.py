@@ -11,10 +11,10 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.lake import Lake, polars_schema
-from weighbridge.pipeline.price.bill import COUNTS, bill
+from weighbridge.pipeline.price.bill import AMOUNTS, COUNTS, MONEY, bill
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.schemas.enumerations import PriceBasis
+from weighbridge.schemas.enumerations import PriceBasis, PriceStatus
 
 _IDENTITY = ("attempt_hi", "attempt_lo", "day", "source", "child", "report", "revision")
 READING_COLUMNS = (*_IDENTITY, "provider", "model", "verdict", *COUNTS)
@@ -46,7 +46,26 @@ def price_readings(readings: pl.DataFrame | pl.LazyFrame, book: PriceBook) -> pl
         for (price_id,), part in frame.partition_by("price_id", as_dict=True).items()
     ]
     schema = polars_schema("priced_amount")
-    return pl.concat(priced).sort("_order").select(list(schema)) if priced else pl.DataFrame(schema=schema)
+    if not priced:
+        return pl.DataFrame(schema=schema)
+    return _of_calls(pl.concat(priced).sort("_order")).select(list(schema))
+
+
+def _of_calls(priced: pl.DataFrame) -> pl.DataFrame:
+    """A row all of whose tokens are in the calls beside it costs nothing, whether or not its model has a price."""
+    empty = (pl.col("input_total") == 0) & (pl.col("output_total") == 0)
+    bare = empty & (pl.col("status") == str(PriceStatus.NO_PRICE)) & (pl.col("child") == 0)
+    if not priced.select(bare.any()).item():
+        return priced
+    report = ("attempt_lo", "attempt_hi", "source", "report", "revision")
+    beside = pl.col("currency").drop_nulls().unique().implode().over(report)
+    made = bare & (beside.list.len() == 1)
+    nothing = pl.lit(0).cast(MONEY)
+    return priced.with_columns(
+        *(pl.when(made).then(nothing).otherwise(name).alias(name) for name in (*AMOUNTS, "amount")),
+        currency=pl.when(made).then(beside.list.first()).otherwise("currency"),
+        status=pl.when(made).then(pl.lit(str(PriceStatus.PRICED))).otherwise("status"),
+    )
 
 
 def _group(frame: pl.DataFrame, row: PriceRow | None) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from weighbridge.pipeline.reconcile.tally import Kind
 from weighbridge.schemas.enumerations import Severity
 
 # Said by a finding of its own.
-ELSEWHERE = frozenset({MISSING_FLAG})
+ELSEWHERE = frozenset({MISSING_FLAG, "inside_answer"})
 
 _FACTS: dict[str, tuple[Severity, str]] = {
     "total_mismatch": (
@@ -73,6 +73,10 @@ _FACTS: dict[str, tuple[Severity, str]] = {
     "child_calls": (
         Severity.NOTICE,
         "One answer was made with calls of several models: check which model's price the provider bills.",
+    ),
+    "breakdown_differs": (
+        Severity.WARNING,
+        "The calls listed do not add up to their answer: ask the provider which models were used and what is billed.",
     ),
     "provider_not_known": (
         Severity.INFO,

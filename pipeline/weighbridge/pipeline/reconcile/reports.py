@@ -136,8 +136,26 @@ def _repetitions(rows: Frame) -> Frame:
     same = _equal("tokens_input", "lead_input") & _equal("tokens_output", "lead_output")
     other = (nw.col("source") != nw.col("lead")).fill_null(value=False)
     further = nw.col("report") > nw.col("report").min().over(*KEY, "source", "child")
-    again = further | (counted & other & same)
-    return led.with_columns(again=again)
+    return _same_in_all(led.with_columns(again=further | (counted & other & same)), counted)
+
+
+def _same_in_all(rows: Frame, counted: Expr) -> Frame:
+    """Also a source that tells the same in all, however it divides that among the calls of the attempt."""
+    sums = {
+        f"all_{direction}": nw.when(counted).then(nw.col(f"tokens_{direction}")).sum().over(*KEY, "source")
+        for direction in Direction
+    }
+    summed = rows.with_columns(first=nw.when(counted).then(nw.col("source")).min().over(*KEY), **sums)
+    leads = counted & (nw.col("source") == nw.col("first"))
+    summed = summed.with_columns(
+        **{
+            f"first_{direction}": nw.when(leads).then(nw.col(f"all_{direction}")).max().over(*KEY)
+            for direction in Direction
+        }
+    )
+    same = _equal("all_input", "first_input") & _equal("all_output", "first_output")
+    other = (nw.col("source") != nw.col("first")).fill_null(value=False)
+    return summed.with_columns(again=nw.col("again") | (counted & other & same))
 
 
 def _equal(left: str, right: str) -> Expr:

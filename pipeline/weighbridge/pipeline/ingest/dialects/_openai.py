@@ -25,7 +25,7 @@ AXES: Mapping[Axis, tuple[bool, ...]] = {
 }
 # The total of a search model leaves out what it thought; nobody else's does.
 RARE: Mapping[Axis, tuple[bool, ...]] = {Axis.TOTAL_LEAVES_OUT_REASONING: (False, True)}
-# Groq's compound systems: the models that were called for one answer.
+# Groq's compound systems: the calls of single models that one answer was made of.
 CHILDREN = ("usage_breakdown.models", "x_groq.usage_breakdown.models")
 _CACHED = (Role.CACHED_TEXT, *CACHED_BY_MODALITY)
 _CACHED_BESIDE = {role: frozenset(_CACHED) - {role} for role in CACHED_BY_MODALITY}

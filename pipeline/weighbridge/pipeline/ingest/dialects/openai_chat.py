@@ -24,4 +24,5 @@ DIALECT = Dialect(
     open=True,
     rare=_openai.RARE,
     children=_openai.CHILDREN,
+    breakdown=True,
 )
