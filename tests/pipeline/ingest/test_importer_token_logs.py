@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.conftest import KEY
 from tests.pipeline.ingest.test_ingest_canary import CANARY, bytes_with_the_word
 
 from weighbridge.pipeline.content.blocks import open_day
@@ -20,6 +21,7 @@ from weighbridge.pipeline.ingest.token_fields import FIELDS
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile import record_findings
 from weighbridge.pipeline.reconcile.reconcile import reconcile
+from weighbridge.pipeline.validate.retry import retry
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.keys import KeyFolder
 
@@ -142,7 +144,9 @@ def test_the_same_file_and_the_same_records_again_change_nothing(
     ("more", "path", "reason"),
     [
         ({"output_token_ids": [1, "two"]}, "output_ids", "type"),
-        ({"output_token_ids": [[1], [2]]}, "output_ids", "type"),
+        ({"output_token_ids": [[1], 2]}, "output_ids", "type"),
+        ({"output_token_ids": [[1], [2**32]]}, "output_ids", "range"),
+        ({"output_tokens": [2, -1]}, "output_count", "range"),
         ({"output_token_ids": [True]}, "output_ids", "type"),
         ({"prompt_token_ids": [-1]}, "prompt_ids", "range"),
         ({"prompt_token_ids": [2**32]}, "prompt_ids", "range"),
@@ -205,6 +209,63 @@ def test_a_mapping_that_cannot_be_used_says_what_is_allowed(jsonl: Write, tmp_pa
     source = Source(jsonl("log.jsonl", [record()]), bytes(32), DAY, mapping=mapping)
     with pytest.raises(ConfigError, match=r"m\.toml"):
         IMPORTER.check(source)
+
+
+SEVERAL = [
+    {"output_token_ids": [[7, 8], [9]], "output_tokens": [2, 1], "finish_reason": ["stop", "length"]},
+    {
+        "output_token_ids": None,
+        "output_tokens": None,
+        "finish_reason": None,
+        "outputs": [{"token_ids": [7, 8], "finish_reason": "stop"}, {"token_ids": [9], "finish_reason": "length"}],
+    },
+]
+
+
+@pytest.mark.parametrize("several", SEVERAL, ids=["lists", "objects"])
+def test_each_of_several_choices_is_a_child(
+    take: Take, jsonl: Write, lake: Lake, keys: KeyFolder, several: dict[str, Any]
+) -> None:
+    file = take([jsonl("log.jsonl", [record(1, **several)])], lake, keys=keys).files[0]
+    assert (file.rows_out, file.rows_quarantined) == (1, 0)
+    row = only(lake, "attempt")
+    assert (row["input_computed"], row["output_computed"], row["n"], row["ids_expected"]) == (3, 3, 2, 6)
+    children = lake.scan("child").sort("child").collect()
+    told = children.select("child", "kind", "input_computed", "output_computed", "finish_reason").rows()
+    assert told == [(1, "choice", 3, 2, "stop"), (2, "choice", 3, 1, "length")]
+    (block,) = open_day(lake.scan("token_run").collect(), keys)
+    begin, runs = "block_offset", block.rows.sort("child").iter_rows(named=True)
+    held = {(r["stream"], r["child"]): block.ids[r[begin] : r[begin] + r["length"]].tolist() for r in runs}
+    assert held == {("prompt", 0): [5, 6, WORD], ("output", 1): [7, 8], ("output", 2): [9]}
+    assert [f.code for f in reconcile(lake).findings if f.code == "ids_differ_from_count"] == []
+
+
+def test_a_count_of_several_choices_is_compared_with_all_their_ids(
+    take: Take, jsonl: Write, lake: Lake, keys: KeyFolder
+) -> None:
+    take([jsonl("log.jsonl", [record(1, **SEVERAL[0] | {"output_tokens": 5})])], lake, keys=keys)
+    (found,) = [f for f in reconcile(lake).findings if f.code == "ids_differ_from_count"]
+    assert (found.expected, found.observed) == (5, 3)
+
+
+def test_what_quarantine_reads_again_has_its_ids_encrypted_too(
+    take: Take, jsonl: Write, lake: Lake, keys: KeyFolder, tmp_path: Path
+) -> None:
+    """Only those of the records that were held: the others of the file lie in the lake already."""
+    path = jsonl("log.jsonl", [record(1), record(2, output_tokens="2", n_out=2), record(3)])
+    take([path], lake, keys=keys)
+    assert (lake.rows("attempt"), lake.rows("token_run")) == (2, 4)
+    mapping = tmp_path / "m.toml"
+    mapping.write_text('[fields]\noutput_count = "n_out"\n', encoding="utf-8")
+    now = datetime(2026, 1, 16, tzinfo=UTC)
+    done = retry([path], lake, key=KEY, by="ann", now=now, mapping=mapping, keys=keys)
+    assert [(file.held, file.stored, file.left) for file in done.files] == [(1, 1, 0)]
+    assert (lake.rows("attempt"), lake.rows("token_run")) == (3, 6)
+    rows = lake.scan("token_run").collect()
+    late = [block for block in open_day(rows, keys) if block.rows.height == 2]
+    assert [block.ids.tolist() for block in late] == [[5, 6, WORD, WORD, 2]]
+    assert rows["ciphertext"].drop_nulls().len() == 2
+    assert [f.code for f in reconcile(lake).findings if f.code in {"ids_missing", "gap_records"}] == []
 
 
 def test_no_field_of_texts_is_named() -> None:

@@ -184,6 +184,7 @@ def retry(
     A file is known by its digest, so it must be unchanged; a mended mapping or a newer version may read what did not
     read before. Nothing else of it is stored again. Exit 1 where records stay in quarantine.
     """
+    from weighbridge.pipeline.content.provider import key_provider
     from weighbridge.pipeline.run.rooms import set_prices
     from weighbridge.pipeline.validate.retry import retry as read_again
 
@@ -202,6 +203,7 @@ def retry(
         tenant=tenant,
         task=task,
         acks=home.settings.acks,
+        keys=key_provider(home.settings, to_open=False),
     )
     set_prices(home, done.days)
     left = sum(file.left for file in done.files)

@@ -31,6 +31,7 @@ class Source:
         provider, model, tenant, task: override or fill in what the records say; null leaves it to them.
         mapping: the mapping file, for the importers that need one.
         keys: who gives the keys token ids are encrypted with; null for nobody.
+        ids_of: only of these lines are token ids kept, as those of the others are already; null for all.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Source:
     task: str | None = None
     mapping: Path | None = None
     keys: KeyProvider | None = None
+    ids_of: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         """Refuse names that are no names, so that no sentence enters a column for names."""

@@ -7,10 +7,12 @@ ids are dropped and counted as lost under `no_key`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from weighbridge.pipeline.ingest.token_records import Told
 from weighbridge.schemas.block import BlockName, seal_block
 from weighbridge.schemas.enumerations import GapReason, RunStream
 from weighbridge.schemas.keys import KeyProvider, KeyScope, KeyUnavailableError
@@ -18,7 +20,6 @@ from weighbridge.schemas.packing import pack_planes
 
 TABLE, KIND = "token_run", "ids"
 BUCKET = 0  # these logs name no data subjects
-STREAMS: Mapping[str, RunStream] = {"prompt_ids": RunStream.PROMPT, "output_ids": RunStream.OUTPUT}
 _BLOCK = 4 << 20  # ids
 _ID = 4  # bytes
 
@@ -45,27 +46,35 @@ class TokenBlocks:
     gaps: list[dict[str, object]] = field(default_factory=list)
     _open: dict[tuple[str, str], _Open] = field(default_factory=dict)
 
-    def add(self, place: Mapping[str, object], tenant: str, ids: Mapping[str, bytes | None]) -> None:
+    def add(self, place: Mapping[str, object], tenant: str, told: Told) -> None:
         """Add the ids of a record.
 
         Args:
             place: day, source and segment_row; the key of the attempt is put beside it later.
             tenant: pseudonym of its tenant, or unassigned.
-            ids: see `Told`.
+            told: what it tells. Several choices are runs of their children.
         """
-        held = {what: told for what, told in ids.items() if told}
-        if not held:
+        if not told.held:
             return
         if self.keys is None:
-            self._lost(place, sum(map(len, held.values())) // _ID)
+            self._lost(place, told.held)
             return
         day = place["day"]
         month = f"{day:%Y-%m}" if isinstance(day, date) else ""
         block = self._open.setdefault((tenant, month), _Open())
-        for run, (what, told) in enumerate(held.items()):
-            described = {"child": 0, "run": run, "stream": str(STREAMS[what]), "start": 0, "length": len(told) // _ID}
-            block.runs.append({**place, **described, "block_offset": len(block.ids) // _ID})
-            block.ids += told
+        several = len(told.choices) > 1
+        held = [(RunStream.PROMPT, 0, told.prompt)]
+        held += [
+            (RunStream.OUTPUT, child if several else 0, choice.ids) for child, choice in enumerate(told.choices, 1)
+        ]
+        runs: Counter[int] = Counter()
+        for stream, child, ids in held:
+            if ids:
+                described = {"child": child, "run": runs[child], "stream": str(stream), "start": 0}
+                length = len(ids) // _ID
+                block.runs.append({**place, **described, "length": length, "block_offset": len(block.ids) // _ID})
+                block.ids += ids
+                runs[child] += 1
         if len(block.ids) >= _BLOCK * _ID:
             self._seal(tenant, month)
 

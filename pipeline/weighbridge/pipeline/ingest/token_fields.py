@@ -30,6 +30,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "finish": ("finish_reason", "stop_reason"),
     "tenant": ("tenant",),
     "task": ("task", "task_type"),
+    "choices": ("outputs", "choices"),
 }  # fmt: skip
 IDS = ("prompt_ids", "output_ids")
 COUNTS = ("prompt_count", "output_count", "cached_count")
@@ -72,4 +73,12 @@ def _at(record: object, name: str) -> Iterator[object]:
 
 def is_token_record(record: Mapping[str, object], names: Names = FIELDS) -> bool:
     """Whether a record tells ids of a call; counts alone may be of any log."""
-    return any(isinstance(field(record, names[what]), list) for what in IDS)
+    told = [record, *objects_of(record, names)]
+    return any(isinstance(field(one, names[what]), list) for one in told for what in IDS)
+
+
+def objects_of(record: Mapping[str, object], names: Names) -> list[Mapping[str, object]]:
+    """The choices of a record, where each is an object of its own; none where it has no such list."""
+    listed = field(record, names["choices"])
+    whole = isinstance(listed, list) and all(isinstance(each, Mapping) for each in listed)
+    return list(listed) if whole and isinstance(listed, list) else []

@@ -288,6 +288,11 @@ def ids_differ_from_count(asked: Asked) -> Iterator[Finding]:
     listed = asked.month.read("child", [*KEY, "source", "kind", "revision", "input_computed", "output_computed"])
     listed = listed.filter(pl.col("kind") == ChildKind.CHOICE)
     listed = listed.filter(pl.col("revision") == pl.col("revision").max().over(*KEY, "source"))
+    # The prompt is one for all choices; what they made is unknown where that of one is.
+    made = pl.col("output_computed")
+    listed = listed.group_by(*KEY, "source").agg(
+        pl.col("input_computed").max(), output_computed=pl.when(made.null_count() == 0).then(made.sum())
+    )
     both = stated.filter(pl.col("source") == TOKEN_LOGS).join(listed, on=[*KEY, "source"], suffix="_ids")
     sides = [
         both.filter(pl.col(name) != pl.col(f"{name}_ids")).select(

@@ -15,14 +15,16 @@ import polars as pl
 from weighbridge.pipeline.ingest.batch import OF_A_LINE
 from weighbridge.pipeline.ingest.importer import Staged
 from weighbridge.pipeline.ingest.importers.segment import TOLD
+from weighbridge.pipeline.ingest.token_runs import TABLE as TOKEN_RUN
+from weighbridge.pipeline.ingest.token_runs import with_ciphertext
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.validate.quarantine import Entry
 from weighbridge.schemas.tables import TABLES
 
 # Tables of sealed segments whose rows are told apart by the line they came from.
 PLACED: Final = tuple(name for name in TOLD if {"segment", "segment_row"} <= set(TABLES[name].names))
-# Blocks of token ids are whole or not at all; a part of one is not stored later.
-_NEVER: Final = ("token_run", "state_event")
+# Sealed blocks of token ids are whole or not at all; a part of one is not stored later. Ids of a log are sealed anew.
+_NEVER: Final = (TOKEN_RUN, "state_event")
 _ATTEMPT: Final = ["attempt_hi", "attempt_lo"]
 _SETTLED: Final = frozenset({"attempt_hi", "attempt_lo", "revision", "report", "segment", "segment_row"})
 
@@ -44,7 +46,8 @@ def is_clash(entry: Entry) -> bool:
 
 def _retried_tables(staged: Staged) -> list[str]:
     """The tables whose rows can be told by their place, and may be stored later than the rest of their file."""
-    return [name for name, rows in staged.tables.items() if name not in _NEVER and "segment_row" in rows.columns]
+    never = () if staged.by_line else _NEVER
+    return [name for name, rows in staged.tables.items() if name not in never and "segment_row" in rows.columns]
 
 
 def readable(staged: Staged, places: Collection[Place]) -> set[Place]:
@@ -109,7 +112,7 @@ def only(staged: Staged, places: Collection[Place]) -> Staged:
     for name in _retried_tables(staged):
         rows = staged.tables[name].filter(pl.col("segment_row").is_in(lines_of(places, name)))
         if rows.height:
-            tables[name] = rows
+            tables[name] = with_ciphertext(rows, staged.tables[name]) if name == TOKEN_RUN else rows
     keys = [rows.select(_ATTEMPT) for rows in tables.values() if set(_ATTEMPT) <= set(rows.columns)]
     derived = staged.derived
     if derived is not None:

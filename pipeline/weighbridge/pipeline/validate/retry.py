@@ -42,6 +42,7 @@ from weighbridge.pipeline.validate.quarantine import Entry, check_decision, deci
 from weighbridge.pipeline.validate.violation import named as shown_name
 from weighbridge.schemas.enumerations import QuarantineState
 from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.keys import KeyProvider
 from weighbridge.schemas.segment import MANIFEST, SUFFIX, read_manifest, sha256_file
 from weighbridge.schemas.tables import TABLES
 
@@ -100,6 +101,7 @@ def retry(
     tenant: str | None = None,
     task: str | None = None,
     acks: Path | None = None,
+    keys: KeyProvider | None = None,
 ) -> RetryResult:
     """Read files again of which records are in quarantine.
 
@@ -111,7 +113,7 @@ def retry(
         now: the time, with its zone.
         day: the UTC day of records without a time; the one their file was taken in under where null.
         importer: the importer to use; the one that read the file before where null.
-        mapping, provider, model, tenant, task, acks: as for `ingest`.
+        mapping, provider, model, tenant, task, acks, keys: as for `ingest`.
 
     Raises:
         ContractError: none of the files is one the lake knows, or one cannot be read at all; nothing was written.
@@ -126,11 +128,12 @@ def retry(
         for entry in entries(lake, files=[digest for _, digest in named]):
             held.setdefault(entry.segment, []).append(entry)
         _check_whole(held, known)
-        about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping}
+        about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping, "keys": keys}
         admitted = []
         for path, digest in named:
             if digest in held:
-                source = Source(path, key, day or _day(held[digest]), **about)  # type: ignore[arg-type]
+                lines = frozenset(entry.line for entry in held[digest])
+                source = Source(path, key, day or _day(held[digest]), ids_of=lines, **about)  # type: ignore[arg-type]
                 admitted += admit([source], importer or known[digest])
         done: list[Retried] = []
         days: set[date] = set()

@@ -21,7 +21,7 @@ from weighbridge.pipeline.ingest.pseudonyms import tenant
 from weighbridge.pipeline.ingest.staging import Stage
 from weighbridge.pipeline.ingest.token_blocks import BUCKET, TokenBlocks
 from weighbridge.pipeline.ingest.token_fields import is_token_record, names_of
-from weighbridge.pipeline.ingest.token_records import Told, told
+from weighbridge.pipeline.ingest.token_records import Told, counted, told
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.schemas.enumerations import ChildKind, QuarantineReason
 from weighbridge.schemas.leaves import Refusal
@@ -57,8 +57,9 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
         stage.add(line.number, [found.call], line.value)
         day = found.call.created.date() if found.call.created else source.day
         place = {"day": day, "source": SOURCE, "segment_row": line.number}
-        blocks.add(place, tenant(source.key, source.tenant or found.call.tenant), found.ids)
-        children += _child(found, place)
+        if source.ids_of is None or line.number in source.ids_of:
+            blocks.add(place, tenant(source.key, source.tenant or found.call.tenant), found)
+        children += _children(found, place)
     blocks.close()
     staged = stage.staged(records)
     named = staged.tables.get("attempt", _frame("attempt", [])).select(_KEY)
@@ -81,18 +82,19 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
 
 def _about_ids(found: Told, source: Source) -> dict[str, object]:
     """Columns of an attempt that speak of its ids; none are announced where there is no key to keep them under."""
-    held = sum(found.counted(what) or 0 for what in found.ids)
-    kept = source.keys is not None and held > 0
-    return {"level": 2 if kept else 1, "ids_expected": held if kept else None, "subject_bucket": BUCKET}
+    kept = source.keys is not None and found.held > 0
+    return {"level": 2 if kept else 1, "ids_expected": found.held if kept else None, "subject_bucket": BUCKET}
 
 
-def _child(found: Told, place: Mapping[str, object]) -> list[dict[str, object]]:
-    """What the ids themselves come to, beside the counts that were stated."""
-    counted = {"input_computed": found.counted("prompt_ids"), "output_computed": found.counted("output_ids")}
-    if all(count is None for count in counted.values()):
-        return []
-    about = {"child": 1, "kind": str(ChildKind.CHOICE), "parent_child": None, "model": found.call.model}
-    return [{**place, **about, "finish_reason": found.call.attempt["finish_reason"], **counted}]
+def _children(found: Told, place: Mapping[str, object]) -> list[dict[str, object]]:
+    """What the ids of each choice come to, beside the counts that were stated; the prompt is one for all of them."""
+    rows = []
+    for child, choice in enumerate(found.choices, 1):
+        counts = {"input_computed": counted(found.prompt), "output_computed": counted(choice.ids)}
+        if any(count is not None for count in counts.values()):
+            about = {"child": child, "kind": str(ChildKind.CHOICE), "parent_child": None, "model": found.call.model}
+            rows.append({**place, **about, "finish_reason": choice.finish, **counts})
+    return rows
 
 
 def _frame(table: str, rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
