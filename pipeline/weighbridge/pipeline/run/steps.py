@@ -40,10 +40,12 @@ from weighbridge.pipeline.run.rooms import (
     write_reports,
 )
 from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day, stamps_of
+from weighbridge.pipeline.run.waivers import ended_waivers
 from weighbridge.pipeline.shared.shared import SharedResult
 from weighbridge.pipeline.shared.shared import due as days_to_share
 from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE
 from weighbridge.schemas import canonical
+from weighbridge.schemas.enumerations import FindingOrigin
 from weighbridge.schemas.finding import Finding
 from weighbridge.schemas.tables import TABLES
 
@@ -70,9 +72,14 @@ def _read(home: Home, units: Sequence[str], _today: date) -> Work:
 
 
 def validate_marks(home: Home, today: date) -> dict[str, str]:
-    """Days with rows, and the day before today: whether a source has fallen silent is asked of days without rows."""
-    days = marks_by_day(home.lake(), _CONTRACT)
-    return {day.isoformat(): mark for day, mark in ({today - timedelta(days=1): ""} | days).items()}
+    """Days with rows, and the day before today: whether a source has fallen silent is asked of days without rows.
+
+    A day is marked by its rows, and by what is open again on it since a waiver has ended.
+    """
+    lake = home.lake()
+    days = {today - timedelta(days=1): ""} | marks_by_day(lake, _CONTRACT)
+    reopened = ended_waivers(lake, FindingOrigin.VALIDATE, today)
+    return {day.isoformat(): hashed([mark, *again]) if (again := reopened(day)) else mark for day, mark in days.items()}
 
 
 def _validate(home: Home, units: Sequence[str], today: date) -> Work:
