@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.sampling import WHOLE
 
 # How long an example takes says nothing on a machine that is shared.
-settings.register_profile("weighbridge", deadline=None)
+settings.register_profile("weighbridge", deadline=None, max_examples=40)
+settings.register_profile(WHOLE, deadline=None, max_examples=100)
 settings.load_profile("weighbridge")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +23,12 @@ _READS = pytest.StashKey[bool]()
 def real_folder() -> Path:
     """The folder of recorded data beside the checkout, or the one the environment names."""
     return Path(os.environ.get("WEIGHBRIDGE_REAL", ROOT.parent / "shared" / "real"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run that leaves nothing out looks at the whole of each space of cases, and at more examples."""
+    if "not system" not in config.getoption("markexpr"):
+        settings.load_profile(WHOLE)
 
 
 @pytest.fixture

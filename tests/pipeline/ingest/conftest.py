@@ -17,6 +17,7 @@ from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
 from weighbridge.schemas.segment import write_segment
+from weighbridge.schemas.tables import TABLES
 
 DAY = date(2026, 1, 15)
 MOMENT = datetime(2026, 1, 15, 10, 30, tzinfo=UTC)
@@ -36,15 +37,16 @@ def take(key: bytes) -> Callable[..., IngestResult]:
 @pytest.fixture
 def jsonl(tmp_path: Path) -> Callable[..., Path]:
     """Write lines (objects, or bytes as they are) as JSON Lines and return the path."""
+    return partial(lines_in, tmp_path)
 
-    def write(name: str, lines: Iterable[object]) -> Path:
-        path = tmp_path / name
-        path.write_bytes(
-            b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
-        )
-        return path
 
-    return write
+def lines_in(folder: Path, name: str, lines: Iterable[object]) -> Path:
+    """Write lines as JSON Lines into a folder."""
+    path = folder / name
+    path.write_bytes(
+        b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
+    )
+    return path
 
 
 PRICES = """
@@ -160,17 +162,16 @@ def report() -> Callable[..., dict[str, object]]:
 @pytest.fixture
 def segment(tmp_path: Path) -> Callable[..., Path]:
     """Write rows as a sealed segment: segment("name", attempt=[...], usage_report=[...])."""
+    return partial(segment_in, tmp_path)
 
-    def write(name: str, *, key_id: str | None = None, **tables: list[Mapping[str, object]]) -> Path:
-        from weighbridge.schemas.tables import TABLES  # noqa: PLC0415 - a local of this small writer
 
-        frames = {
-            table: pa.Table.from_pylist(
-                [dict(row) for row in rows],
-                schema=pa.schema([f for f in TABLES[table].schema() if any(f.name in row for row in rows)]),
-            )
-            for table, rows in tables.items()
-        }
-        return write_segment(tmp_path / "spool", name, frames, writer="agent-1", key_id=key_id)
-
-    return write
+def segment_in(folder: Path, name: str, *, key_id: str | None = None, **tables: list[Mapping[str, object]]) -> Path:
+    """Write rows as a sealed segment into the spool of a folder."""
+    frames = {
+        table: pa.Table.from_pylist(
+            [dict(row) for row in rows],
+            schema=pa.schema([f for f in TABLES[table].schema() if any(f.name in row for row in rows)]),
+        )
+        for table, rows in tables.items()
+    }
+    return write_segment(folder / "spool", name, frames, writer="agent-1", key_id=key_id)

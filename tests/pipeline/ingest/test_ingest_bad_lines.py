@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from weighbridge.pipeline.ingest import json_lines
@@ -53,19 +52,27 @@ DAMAGE = [
 ]
 
 
-@pytest.mark.parametrize(("line", "reason", "path"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
 def test_a_damaged_line_is_quarantined_by_reason_and_place_and_the_others_are_read(
-    lake: Lake, take: Take, jsonl: Jsonl, answer: Answer, line: bytes, reason: str, path: str | None
+    lake: Lake, take: Take, jsonl: Jsonl, answer: Answer
 ) -> None:
-    result = take([jsonl("a.jsonl", [answer(1), line, answer(2)])], lake)
-    (file,) = result.files
-    assert (file.rows_in, file.rows_out, file.rows_quarantined, file.rows_duplicate) == (3, 2, 1, 0)
-    (row,) = lake.scan("quarantine").collect().rows(named=True)
-    assert (row["reason"], row["line"], row["segment"]) == (reason, 1, file.segment)
-    assert (row["importer"], row["source"]) == ("recorded_answers", "recorded-answers")
-    if path is not None:
-        assert row["path"] == path
-    assert lake.scan("attempt").sort("segment_row").collect()["segment_row"].to_list() == [0, 2]
+    """Each kind of damage has a good line before and after it."""
+    lines = [line for number, row in enumerate(DAMAGE) for line in (answer(number), row[1])]
+    (file,) = take([jsonl("a.jsonl", [*lines, answer(len(DAMAGE))])], lake).files
+    good, bad = len(DAMAGE) + 1, len(DAMAGE)
+    assert (file.rows_in, file.rows_out, file.rows_quarantined, file.rows_duplicate) == (good + bad, good, bad, 0)
+    rows = lake.scan("quarantine").sort("line").collect().rows(named=True)
+    for row, (name, _, reason, path), line in zip(rows, DAMAGE, range(1, good + bad, 2), strict=True):
+        assert (row["reason"], row["line"], row["segment"]) == (reason, line, file.segment), name
+        assert (row["importer"], row["source"]) == ("recorded_answers", "recorded-answers")
+        assert path is None or row["path"] == path, name
+    assert lake.scan("attempt").sort("segment_row").collect()["segment_row"].to_list() == list(range(0, good + bad, 2))
+
+
+def test_a_damaged_line_alone_with_a_good_one_is_quarantined(
+    lake: Lake, take: Take, jsonl: Jsonl, answer: Answer
+) -> None:
+    (file,) = take([jsonl("a.jsonl", [DAMAGE[0][1], answer(1)])], lake).files
+    assert (file.rows_in, file.rows_out, file.rows_quarantined, file.rows_duplicate) == (2, 1, 1, 0)
 
 
 KEPT = [
@@ -77,28 +84,32 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "number", "notes"), [row[1:] for row in KEPT], ids=[row[0] for row in KEPT])
-def test_what_is_odd_but_readable_is_kept_as_it_stands(
-    lake: Lake, take: Take, jsonl: Jsonl, text: str, number: int, notes: list[str] | None
-) -> None:
-    result = take([jsonl("a.jsonl", [raw('{"prompt_tokens": ' + text + "}")])], lake)
-    assert result.files[0].rows_out == 1
-    (report,) = lake.scan("usage_report").collect().rows(named=True)
-    assert report["leaf_integers"] == [number]
-    assert report["notes"] == notes
+def test_what_is_odd_but_readable_is_kept_as_it_stands(lake: Lake, take: Take, jsonl: Jsonl) -> None:
+    lines = [
+        raw('{"prompt_tokens": ' + text + "}").replace(b"r_x", f"r_{place}".encode())
+        for place, (_, text, _, _) in enumerate(KEPT)
+    ]
+    assert take([jsonl("a.jsonl", lines)], lake).files[0].rows_out == len(KEPT)
+    reports = lake.scan("usage_report").sort("segment_row").collect().rows(named=True)
+    for report, (name, _, number, notes) in zip(reports, KEPT, strict=True):
+        assert (report["leaf_integers"], report["notes"]) == ([number], notes), name
 
 
-@pytest.mark.parametrize(
-    "created", ["1e500000", "1E+999999999", "NaN", "-Infinity", "true", '"soon"', "[1]", "1768473000.5"]
-)
-def test_a_time_that_is_none_leaves_the_record_undated(
-    lake: Lake, take: Take, jsonl: Jsonl, answer: Answer, created: str
-) -> None:
-    line = raw('{"prompt_tokens": 5}').replace(b'"response":{', b'"response":{"created":' + created.encode() + b",")
-    (file,) = take([jsonl("a.jsonl", [line, answer(1)])], lake).files
-    assert (file.rows_in, file.rows_out) == (2, 2)
-    undated = lake.scan("attempt").filter(pl.col("segment_row") == 0).collect()
-    assert undated.select("undated", "arrived_at").row(0) == (True, None)
+NO_TIMES = ("1e500000", "1E+999999999", "NaN", "-Infinity", "true", '"soon"', "[1]", "1768473000.5")
+
+
+def test_a_time_that_is_none_leaves_the_record_undated(lake: Lake, take: Take, jsonl: Jsonl, answer: Answer) -> None:
+    lines = [
+        raw('{"prompt_tokens": 5}')
+        .replace(b"r_x", f"r_{place}".encode())
+        .replace(b'"response":{', b'"response":{"created":' + created.encode() + b",")
+        for place, created in enumerate(NO_TIMES)
+    ]
+    (file,) = take([jsonl("a.jsonl", [*lines, answer(1)])], lake).files
+    assert (file.rows_in, file.rows_out) == (9, 9)
+    attempts = lake.scan("attempt").sort("segment_row").collect()
+    assert attempts["undated"].to_list() == [True] * 8 + [False]
+    assert attempts["arrived_at"][:8].null_count() == 8
 
 
 def test_a_negative_count_reads_as_contradictory_not_as_an_error(lake: Lake, take: Take, jsonl: Jsonl) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.conftest import KEY
+from tests.pipeline.ingest.conftest import DAY, answer_of, attempt_of, lines_in, report_of, segment_in
 
 from weighbridge.pipeline.ingest import ingest as ingest_module
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
@@ -155,41 +157,47 @@ def test_the_parts_of_a_stream_stand_and_fall_together(lake: Lake, take: Take, s
     ]
 
 
-def corpus(jsonl: Jsonl, answer: Row, segment: Segment, attempt: Row, report: Row) -> list[Path]:
+def corpus(folder: Path) -> list[Path]:
     """Files that overlap, repeat, revise, refuse and refer to one another."""
     dense = {"strategy_id": "0" * 32, "name": "dense", "family": "dense", "token_events": False, "parameters": "{}"}
     meets = {"kind": "provider_response_id", "value": "chatcmpl-2", "day": date(2026, 1, 15), "source": "agent-1"}
     return [
-        segment(
+        segment_in(
+            folder,
             "one",
-            attempt=[attempt(1), attempt(2)],
-            usage_report=[report(1), report(1), report(2, 20)],
+            attempt=[attempt_of(1), attempt_of(2)],
+            usage_report=[report_of(1), report_of(1), report_of(2, 20)],
             foreign_id=[{"attempt_hi": 1002, "attempt_lo": -5002, **meets}],
             gap=[{"day": date(2026, 1, 15), "source": "agent-1", "reason": "quota", "attempts": 3}],
             strategy=[dense],
         ),
         # The second description of its file is a duplicate, and one that contradicts the first is refused.
-        segment(
+        segment_in(
+            folder,
             "two",
             strategy=[dense, dense, dense | {"family": "other"}],
-            attempt=[attempt(2), attempt(3, task="other")],
-            usage_report=[report(2, 21)],
+            attempt=[attempt_of(2), attempt_of(3, task="other")],
+            usage_report=[report_of(2, 21)],
         ),
-        jsonl("three.jsonl", [answer(1), answer(2), answer(1), b"torn", answer(4, id=None, response={})]),
-        jsonl("four.jsonl", [answer(2), answer(3, status=500), {"provider": "x"}]),
+        lines_in(
+            folder,
+            "three.jsonl",
+            [answer_of(1), answer_of(2), answer_of(1), b"torn", answer_of(4, id=None, response={})],
+        ),
+        lines_in(folder, "four.jsonl", [answer_of(2), answer_of(3, status=500), {"provider": "x"}]),
     ]
 
 
-@pytest.fixture
-def files(jsonl: Jsonl, answer: Row, segment: Segment, attempt: Row, report: Row) -> list[Path]:
-    return corpus(jsonl, answer, segment, attempt, report)
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return corpus(tmp_path_factory.mktemp("corpus"))
 
 
-@pytest.fixture
-def whole(tmp_path: Path, take: Take, files: list[Path]) -> Mapping[str, str]:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, files: list[Path]) -> Mapping[str, str]:
     """The digests of a lake that took all files in one undisturbed call."""
-    lake = Lake.create(tmp_path / "undisturbed")
-    result = take(files, lake)
+    lake = Lake.create(tmp_path_factory.mktemp("undisturbed") / "lake")
+    result = ingest(files, lake, key=KEY, day=DAY)
     assert figures(result) == [(8, 8, 0, 0), (6, 3, 1, 2), (5, 4, 1, 0), (3, 1, 1, 1)]
     assert set(lake.digests()) == {
         *("attempt", "usage_report", "reading", "alias", "foreign_id", "strategy", "gap", "quarantine", "segment"),

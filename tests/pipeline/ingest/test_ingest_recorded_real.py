@@ -14,7 +14,8 @@ import pytest
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.lake import Lake
 
-pytestmark = pytest.mark.real
+# Taken in once, by one worker.
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("recorded_answers")]
 Take = Callable[..., IngestResult]
 # Objects in which these APIs put token counts, wherever they stand in an answer.
 HOLDERS = {
@@ -173,6 +174,7 @@ def test_nothing_is_dropped_from_what_is_a_name(taken: tuple[Lake, list[dict[str
     assert attempts["provider"].to_list() == told
 
 
+@pytest.mark.system
 def test_all_recordings_are_taken_in_and_balance(lake: Lake, take: Take, shared_real: Path) -> None:
     path = shared_real / "api_responses_all.jsonl.gz"
     lines = records(path)

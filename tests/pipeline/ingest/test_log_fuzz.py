@@ -24,6 +24,7 @@ from tests.pipeline.ingest.log_samples import (
     page,
     span,
 )
+from tests.sampling import examples
 
 from weighbridge.pipeline.ingest.batch import OF_A_LINE
 from weighbridge.pipeline.ingest.importer import Source, importers
@@ -88,7 +89,9 @@ def spoiled(draw: st.DrawFn, lines: list[dict[str, Any]]) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(15, 60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_a_spoiled_record_is_read_or_refused(tmp_path: Path, name: str, data: st.DataObject) -> None:
     lines = data.draw(spoiled(SAMPLES[name]))

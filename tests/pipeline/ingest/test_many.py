@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from tests.sampling import examples, some
 
 from weighbridge.pipeline import read_usage_batch, read_usage_file
 from weighbridge.pipeline.ingest.json_lines import parse
@@ -103,7 +104,7 @@ def expected(content: bytes) -> pl.DataFrame:
     return one_by_one(strictly(content))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40, 120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts(), st.sampled_from([40, 2**24]))
 def test_a_file_is_read_as_its_lines_are(tmp_path: Path, text: str, block: int) -> None:
     path = tmp_path / "records.jsonl"
@@ -114,7 +115,7 @@ def test_a_file_is_read_as_its_lines_are(tmp_path: Path, text: str, block: int) 
     assert_frame_equal(found, expected(text.encode()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(texts())
 def test_records_are_read_as_each_of_them_is(text: str) -> None:
     records = [record for line in text.encode().split(b"\n") if (record := parse(line)[0]) is not None]
@@ -153,7 +154,7 @@ def test_names_that_differ_from_line_to_line_do_not_keep_lines_apart(monkeypatch
 
 def test_readings_come_in_the_order_of_the_lines_whoever_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl.gz"
-    lines = [CHAT % (count % 31, 30 - count % 31, 0) if count % 3 else SHAPES[3] % (9, 9, 9) for count in range(5000)]
+    lines = [CHAT % (count % 31, 30 - count % 31, 0) if count % 3 else SHAPES[3] % (9, 9, 9) for count in range(1500)]
     content = "\n".join(lines).encode()
     path.write_bytes(gzip.compress(content))
     assert_frame_equal(pl.concat(read_usage_file(path, threads=2)), expected(content))
@@ -174,8 +175,9 @@ def test_recorded_answers_are_read_as_each_of_them_is(shared_real: Path, tmp_pat
     with gzip.open(shared_real / "api_responses_all.jsonl.gz", "rt", encoding="utf-8") as file:
         records = [record for line in file for record in records_of(line)]
     assert len(records) > 3000
-    assert_frame_equal(read_usage_batch(records), one_by_one(enumerate(records)))
-    some = records[::7]
+    asked = some(records, 600)
+    wanted = one_by_one(enumerate(asked))
+    assert_frame_equal(read_usage_batch(asked), wanted)
     path = tmp_path / "records.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in some), encoding="utf-8")
-    assert_frame_equal(pl.concat(read_usage_file(path)), one_by_one(enumerate(some)))
+    path.write_text("".join(json.dumps(record) + "\n" for record in asked), encoding="utf-8")
+    assert_frame_equal(pl.concat(read_usage_file(path)), wanted)
