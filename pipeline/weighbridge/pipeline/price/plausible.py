@@ -18,7 +18,12 @@ _MILLION = Decimal(10) ** 6
 
 def highest_price(rows: Iterable[PriceRow]) -> Decimal | None:
     """The dearest token of a price book, per million; null where it has no price."""
-    return max((price for row in rows for price in row.prices.values()), default=None)
+    return highest_token_price(price for row in rows for price in row.prices.values())
+
+
+def highest_token_price(prices: Iterable[Decimal]) -> Decimal | None:
+    """The largest of these prices, null where there is none."""
+    return max(prices, default=None)
 
 
 def implausible(cost: Decimal, tokens: int | None, highest: Decimal) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile import announced, attempts, flag_facts, quarantine, reports
+from weighbridge.pipeline.reconcile import announced, attempts, flag_facts, quarantine, reported_costs, reports
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
@@ -150,6 +150,25 @@ def implausible_count(asked: Asked) -> Iterator[Finding]:
         named = rows.select(columns).rename({model: "model"}, strict=False).with_columns(table=pl.lit(table))
         by = ("table", "source", "provider", "model")
         yield from findings(kind, tallied(named, by), by, asked.month.period)
+
+
+def implausible_price(asked: Asked) -> Iterator[Finding]:
+    """Reports with a cost beyond what so many tokens can have cost."""
+    highest = reported_costs.dearest(asked.month)
+    rows = reported_costs.implausible_costs(asked.month, highest)
+    if rows.is_empty() or highest is None:
+        return
+    per_million = f"{format(highest.normalize(), 'f')} {reported_costs.CURRENCY} a million"
+    kind = Kind(
+        code="implausible_price",
+        severity=Severity.WARNING,
+        unit="reports",
+        confidence=Confidence.PROBABLE,
+        cure=f"At the dearest price of the book, {per_million}, these tokens cost less than the log says, or it says "
+        "less than nothing: look whether it counts cents or billionths, or has fees in it; no amount here rests on it.",
+    )
+    counted = rows.lazy().with_columns(observed=pl.lit(1, dtype=pl.Int64))
+    yield from findings(kind, tallied(counted, reported_costs.BY), reported_costs.BY, asked.month.period)
 
 
 def undated_records(asked: Asked) -> Iterator[Finding]:
@@ -323,6 +342,7 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     report_revised,
     price_unknown,
     implausible_count,
+    implausible_price,
     undated_records,
     foreign_key_rows,
     ambiguous_match,
