@@ -50,6 +50,9 @@ def history_of(
         hour: of the UTC week; unknown if left out.
         tasks, tenants: how many the series are dealt out to; a tenant of its own each if left out.
     """
+    order = np.argsort(day, kind="stable")
+    series, day, tokens = series[order], day[order], np.asarray(tokens)[order]
+    hour = None if hour is None else hour[order]
     kinds = int(series.max(initial=-1)) + 1
     blank = np.full(len(series), UNKNOWN, np.int32)
     own = y_of(tokens)

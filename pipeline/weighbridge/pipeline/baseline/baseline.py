@@ -13,7 +13,9 @@ from weighbridge.pipeline.baseline.found import READ, TOLD, findings
 from weighbridge.pipeline.baseline.history import read_history
 from weighbridge.pipeline.baseline.incidents import Incidents
 from weighbridge.pipeline.baseline.judge import judged
+from weighbridge.pipeline.baseline.kindred import Kindred
 from weighbridge.pipeline.baseline.material import Weighing
+from weighbridge.pipeline.baseline.medians import Sorted
 from weighbridge.pipeline.baseline.policy import BaselinePolicy
 from weighbridge.pipeline.baseline.tasks import task_rows
 from weighbridge.pipeline.baseline.window import Window
@@ -85,6 +87,8 @@ def _judged(lake: Lake, days: Sequence[date], policy: BaselinePolicy) -> pl.Data
     first = days[0] - timedelta(days=policy.season_days)
     history = read_history(lake, first, days[-1], days, policy.tasks)
     incidents = Incidents(lake, history, days)
+    kindred = Kindred(lake, days[0] - timedelta(days=policy.reference_days), days[-1])
+    run = Sorted() if len(days) > 1 else None
     frames = []
     for day in days:
         window = Window(
@@ -94,8 +98,9 @@ def _judged(lake: Lake, days: Sequence[date], policy: BaselinePolicy) -> pl.Data
             season_days=policy.season_days,
             out=incidents.confirmed,
             reported=incidents.reported,
+            run=run,
         )
-        frames.append(Weighing(lake, window, policy, judged(window, policy)).weighed())
+        frames.append(Weighing(lake, kindred, window, policy, judged(window, policy)).weighed())
         incidents.add(frames[-1])
         declared = task_rows(window, policy.tasks)
         if declared is not None:

@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 import polars as pl
 
-from weighbridge.pipeline.baseline.usage import KEY, SERIES
+from weighbridge.pipeline.baseline.usage import KEY
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import Modality, PriceBasis
 from weighbridge.schemas.lattice import REPORTED_CLASSES
@@ -20,7 +20,7 @@ _MILLION = Decimal(10) ** 6
 _PLACES = Decimal(1).scaleb(-18)
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _AMOUNTS = [f"amount_{name}" for name in REPORTED_CLASSES]
-_READ = [*KEY, "source", "child", "report", "revision", "basis", "price_id", "currency", "amount", *_AMOUNTS]
+_READ = [*KEY, "source", "child", "revision", "price_id", "currency", "amount", *_AMOUNTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,29 @@ def series_costs(records: Records, attempts: pl.DataFrame, day: date) -> dict[in
 
 def _amounts(records: Records, keys: pl.LazyFrame, first: date, last: date) -> pl.DataFrame:
     """One row per attempt: what the first report of its first source costs, all children together."""
-    rows = records.scan("priced_amount", first=first, last=last, columns=_READ)
+    rows = first_reports(records, first, last, _READ).join(keys, on=KEY, how="semi")
+    return merged(rows.collect(engine="streaming"), ("amount", *_AMOUNTS), ("currency", "price_id"))
+
+
+def first_reports(records: Records, first: date, last: date, columns: Collection[str]) -> pl.LazyFrame:
+    """The amounts of first reports that are booked on these days."""
+    rows = records.scan("priced_amount", first=first, last=last, columns=[*columns, "report", "basis"])
     own = rows.filter((pl.col("report") == 0) & (pl.col("basis") == str(PriceBasis.REPORTED)))
-    held = own.join(keys, on=KEY, how="semi").collect(engine="streaming")
-    latest = held.filter(pl.col("revision") == pl.col("revision").max().over(*KEY, "source", "child"))
+    return own.select(list(columns))
+
+
+def merged(amounts: pl.DataFrame, summed: Collection[str], alike: Collection[str]) -> pl.DataFrame:
+    """One row per attempt: the last revision of its first source, all children together.
+
+    Args:
+        amounts: rows of `priced_amount`.
+        summed: columns that are added up; null where one child leaves it open.
+        alike: columns that are kept where all children say the same.
+    """
+    latest = amounts.filter(pl.col("revision") == pl.col("revision").max().over(*KEY, "source", "child"))
     first_source = latest.filter(pl.col("source") == pl.col("source").min().over(KEY))
-    whole = [
-        pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in ("amount", *_AMOUNTS)
-    ]
-    one = [
-        pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
-        for name in ("currency", "price_id")
-    ]
+    whole = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in summed]
+    one = [pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name) for name in alike]
     return first_source.group_by(KEY).agg(*whole, *one)
 
 
@@ -126,26 +137,3 @@ def _per_token(records: Records, ids: Collection[str]) -> dict[tuple[str, str], 
         for price_id, token_class, _, per_million in found.iter_rows()
         if per_million is not None
     }
-
-
-def parent_cost(
-    records: Records, tenant: str, task: str, apart: Mapping[str, str | None], first: date, last: date
-) -> tuple[Decimal, str] | None:
-    """What a request of a tenant and task cost on these days without one series, and in which currency.
-
-    Returns:
-        Null where there was none, or a price is not known.
-    """
-    columns = [*KEY, "day", "attempt_number", "model_served", "model_requested"]
-    columns += [name for name in SERIES if name != "model"]
-    rows = records.scan("attempt", first=first, last=last, columns=columns)
-    rows = rows.with_columns(pl.coalesce("model_served", "model_requested").alias("model"))
-    same = pl.all_horizontal(pl.col(name).eq_missing(apart[name]) for name in SERIES)
-    others = rows.filter((pl.col("tenant") == tenant) & (pl.col("task") == task) & ~same)
-    held = others.select(*KEY, retry=(pl.col("attempt_number") > 1).fill_null(value=False)).unique(KEY).collect()
-    amounts = _amounts(records, held.lazy().select(KEY), first, last + LATE)
-    currencies = amounts["currency"].unique().to_list()
-    requests = held.filter(~pl.col("retry")).height
-    if not requests or amounts.is_empty() or len(currencies) != 1 or amounts["amount"].null_count():
-        return None
-    return share(Decimal(str(amounts["amount"].sum())), requests), currencies[0]

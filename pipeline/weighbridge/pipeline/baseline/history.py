@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,7 +32,7 @@ HOURS = 168
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """First tries that have usage; every array has one item per attempt.
+    """First tries that have usage, in the order of days; every array has one item per attempt.
 
     Attributes:
         series: index of its series.
@@ -191,13 +192,20 @@ def _rows(columns: list[dict[str, NDArray[np.generic]]], places: Ints) -> Rows:
         parts = [held.pop(name) for held in columns]
         return np.concatenate(parts) if parts else np.empty(0, kind)
 
-    codes = whole("series", np.uint32)
-    series = places.astype(np.int32)[codes.astype(np.int64)] if len(codes) else np.empty(0, np.int32)
+    day = whole("day", np.int16).astype(np.int16, copy=False)
+    # What was met late stands at the end of what was read.
+    order = None if (day[1:] >= day[:-1]).all() else np.argsort(day, kind="stable")
+
+    def column(name: str, kind: type[np.generic]) -> NDArray[Any]:
+        values = whole(name, kind).astype(kind, copy=False)
+        return values if order is None else values[order]
+
+    codes = column("series", np.uint32)
     return Rows(
-        series=series,
-        day=whole("day", np.int16).astype(np.int16, copy=False),
-        hour=whole("hour", np.uint8).astype(np.uint8, copy=False),
-        y={name: whole(f"y_{name}", np.int32).astype(np.int32, copy=False) for name in COUNTS},
+        series=places.astype(np.int32)[codes] if len(codes) else np.empty(0, np.int32),
+        day=day if order is None else day[order],
+        hour=column("hour", np.uint8),
+        y={name: column(f"y_{name}", np.int32) for name in COUNTS},
     )
 
 

@@ -71,6 +71,26 @@ def ordered(series: Small, score: Small, cells: int) -> Ordered:
     return Ordered((packed & 0xFFFFFFFF) - _SIGN, np.cumsum(sizes) - sizes, sizes)
 
 
+def ordered_twice(series: Small, score: Small, first: int, cells: int) -> tuple[Ordered, Ordered]:
+    """Sort the scores of every cell once: those of all rows, and those of the first rows alone.
+
+    Args:
+        series, score: as of `ordered`.
+        first: how many rows are the first ones.
+        cells: how many cells there are.
+    """
+    keys = (series.astype(np.int64) << 33) | (score.astype(np.int64) + _SIGN << 1)
+    keys[first:] |= 1
+    packed = pl.Series(keys).sort().to_numpy()
+    alone = packed[np.flatnonzero((packed & 1) == 0)]
+
+    def found(keys: Ints, series: Small) -> Ordered:
+        sizes = np.bincount(series, minlength=cells)
+        return Ordered((keys >> 1 & 0xFFFFFFFF) - _SIGN, np.cumsum(sizes) - sizes, sizes)
+
+    return found(packed, series), found(alone, series[:first])
+
+
 def rank_of(rows: Ints, rate: Fraction) -> Ints:
     """k = ceil((n + 1)(1 - rate)), in whole numbers; more than n where there are too few rows for the rate."""
     return rows + 1 - (rows + 1) * rate.numerator // rate.denominator
@@ -78,7 +98,7 @@ def rank_of(rows: Ints, rate: Fraction) -> Ints:
 
 def above(series: Small, score: Small, limit: Ints, cells: int) -> Ints:
     """Per cell how many of the rows lie above its limit."""
-    return np.bincount(series[score > limit[series]], minlength=cells)
+    return np.bincount(series[np.flatnonzero(score > limit[series])], minlength=cells)
 
 
 def tokens_at(y: NDArray[np.float64] | Ints, known: Mask) -> Ints:

@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.baseline import drivers
-from weighbridge.pipeline.baseline.costs import UNPRICED, SeriesCost, parent_cost, series_costs, times
+from weighbridge.pipeline.baseline.costs import UNPRICED, SeriesCost, series_costs, times
 from weighbridge.pipeline.baseline.drivers import Requests
+from weighbridge.pipeline.baseline.kindred import Kindred
 from weighbridge.pipeline.baseline.policy import BaselinePolicy
 from weighbridge.pipeline.baseline.usage import KEY, SERIES
 from weighbridge.pipeline.baseline.window import Window
@@ -39,12 +40,14 @@ class Weighing:
 
     Attributes:
         records: the lake.
+        kindred: what other requests cost.
         window: the day and its past.
         policy: what is asked.
         rows: all rows of the day, as `judge.judged` gives them.
     """
 
     records: Records
+    kindred: Kindred
     window: Window
     policy: BaselinePolicy
     rows: pl.DataFrame
@@ -79,6 +82,8 @@ class Weighing:
         attempts = of_day.join(chosen.select("series").unique(), on="series", how="semi")
         costs = series_costs(self.records, attempts, self._date(0))
         requests = self._requests()
+        new = chosen.filter(self._requests_only)
+        self.kindred.read(new.select("tenant", "task").unique())
         for row in chosen.iter_rows(named=True):
             cost = costs.get(row["series"], UNPRICED)
             driver, key, amount = self._weigh(row, cost, requests)
@@ -129,7 +134,7 @@ class Weighing:
         """What requests that came here cost more than requests of the tenant and task used to."""
         names: Mapping[str, str | None] = {name: row[name] for name in SERIES}
         first, last = self._date(-self.policy.reference_days), self._date(-1)
-        before = parent_cost(self.records, row["tenant"], row["task"], names, first, last)
+        before = self.kindred.cost(row["tenant"], row["task"], names, first, last)
         if cost.request is None or before is None or before[1] != cost.currency:
             return None
         return times(excess, cost.request - before[0])

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from weighbridge.pipeline.baseline.history import Ints, Mask
-from weighbridge.pipeline.baseline.limits import Ordered, above, ordered, rank_of
+from weighbridge.pipeline.baseline.limits import Ordered, above, ordered_twice, rank_of
 from weighbridge.pipeline.baseline.season import Centred
 from weighbridge.pipeline.baseline.spans import TOGETHER, Floats, still_high
 from weighbridge.pipeline.baseline.tails import beta_binomial_tail, binomial_tail, hypergeometric_tail
@@ -164,21 +164,30 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
         reference_days: length of the window that ends before it.
         quiet: cell x day of that window: days the promise is tested on.
     """
-    new = rows.day == today
-    past = (rows.day < today) & (rows.day >= today - reference_days)
-    recent = rows.day > today - TOGETHER
-    reference, before = _window(rows, past, cells), _window(rows, past & ~recent, cells)
-    count, counted = (np.bincount(rows.series[mask], minlength=cells) for mask in (new, recent))
-    every = _grid(rows, past, today, quiet.shape)
+    first, last, begin = rows.place(today - reference_days), rows.place(today), rows.place(today + 1 - TOGETHER)
+    past, new, recent = slice(first, last), slice(last, None), slice(begin, None)
+    reference, before = ordered_twice(rows.series[past], rows.score[past], max(begin - first, 0), cells)
+    count, counted = (np.bincount(rows.series[part], minlength=cells) for part in (new, recent))
+    length = quiet.shape[1]
+    # Place of each row of the reference in a grid of cell x day.
+    place = rows.series[past].astype(np.int64) * length + (rows.day[past] - (today - length))
+    every = _grid(place, quiet.shape)
     worst = np.ones(quiet.shape)
     answers, scatter = [], []
+    series, score = rows.series[past], rows.score[past]
+    marked_by = {}
+    # What lies above a limit lies above those that more rows exceed.
+    for rate in sorted(RATES, reverse=True):
+        at = np.flatnonzero(score > reference.upper(rate)[series])
+        series, score, place = series[at], score[at], place[at]
+        marked_by[rate] = _grid(place, quiet.shape)
     for rate in RATES:
         limit = reference.upper(rate)
         beyond = above(rows.series[new], rows.score[new], limit, cells)
         together = above(rows.series[recent], rows.score[recent], before.upper(rate), cells)
         high = still_high(float(rate), beyond / np.maximum(count, 1), together / np.maximum(counted, 1))
         answers.append(Answer(rate, beyond, together, high))
-        marked = _grid(rows, past & (rows.score > limit[rows.series]), today, quiet.shape) * quiet
+        marked = marked_by[rate] * quiet
         worst = np.minimum(worst, days_beside_all(marked, every * quiet))
         scatter.append(squared_deviations(marked, every * quiet))
     usable = (every > 0) & quiet & (reference.sizes >= FEWEST)[:, None]
@@ -196,14 +205,9 @@ def by_own_rows(rows: Centred, cells: int, *, today: int, reference_days: int, q
     )
 
 
-def _window(rows: Centred, mask: Mask, cells: int) -> Ordered:
-    return ordered(rows.series[mask], rows.score[mask], cells)
-
-
-def _grid(rows: Centred, mask: Mask, today: int, shape: tuple[int, ...]) -> Ints:
-    """Rows per cell and day of the reference window, which ends before `today`."""
+def _grid(places: Ints, shape: tuple[int, ...]) -> Ints:
+    """Rows per cell and day, from their places."""
     cells, length = shape
-    places = rows.series[mask].astype(np.int64) * length + (rows.day[mask] - (today - length))
     return np.bincount(places, minlength=cells * length).reshape(cells, length)
 
 

@@ -13,33 +13,35 @@ nothing to do with the hour (half of the rows are zero, a few rows an hour) woul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from weighbridge.pipeline.baseline.history import HOURS, NO_HOUR, UNKNOWN, Ints, Mask, Rows, Small
+from weighbridge.pipeline.baseline.class_rows import DAY_HOURS, PLACES, ClassRows
+from weighbridge.pipeline.baseline.history import HOURS, Ints, Mask, Rows, Small
+from weighbridge.pipeline.baseline.medians import Medians, Sorted, packed
 
 WEEKS = 8
 ROWS_A_WEEK = 5
 ROWS_OF_AN_HOUR = WEEKS * ROWS_A_WEEK
 WEEK = 7
-DAY_HOURS = 24
 # Standard deviations by which a season has to bring rows closer together.
 _BEYOND_CHANCE = 2
 # Counters of rows per week and hour that are kept at once.
 _COUNTERS = 2**22
 # Levels, finest last.
 CELL, HOUR_OF_DAY, HOUR_OF_WEEK = range(3)
+# How many groups of rows a series has at each level.
+_GROUPS = {CELL: 1, HOUR_OF_DAY: DAY_HOURS, HOUR_OF_WEEK: HOURS}
 
 
 @dataclass(frozen=True, slots=True)
 class Centred:
-    """The rows of one class around their seasonal centres; one item per row, those of the last day last.
+    """The rows of one class around their seasonal centres; one item per row, in the order of days.
 
     Attributes:
         series, day: as in `Rows`.
+        y: what was measured.
         centre: the seasonal centre, units of y.
         score: y - centre.
         level: which season was taken off.
@@ -47,13 +49,26 @@ class Centred:
 
     series: Small
     day: NDArray[np.int16]
+    y: Small
     centre: Small
     score: Small
     level: NDArray[np.int8]
 
+    def place(self, day: int) -> int:
+        """The first row of a day, or of the days after it."""
+        return int(np.searchsorted(self.day, day))
+
 
 def centred(
-    rows: Rows, name: str, series: int, *, start: int, since: int, today: int, out: Mask | None = None
+    rows: Rows,
+    name: str,
+    series: int,
+    *,
+    start: int,
+    since: int,
+    today: int,
+    out: Mask | None = None,
+    run: Sorted | None = None,
 ) -> Centred:
     """Centre the rows of one class from the day `since` up to `today` on what the days from `start` on have shown.
 
@@ -63,133 +78,101 @@ def centred(
         series: how many series there are.
         start, since, today: days; the season is learnt on start..today - 1, the rows of since..today are centred.
         out: series x day: rows that do not count (confirmed incidents); null: all do. `today` always counts.
+        run: what was sorted for the days that were judged before; null: nothing was.
     """
-    y = rows.y[name]
-    held = (rows.day >= start) & (rows.day <= today) & (y != UNKNOWN)
-    if out is not None and out.any():
-        held &= ~out[rows.series, rows.day] | (rows.day == today)
-    own, day, hour, value = (_kept(each, held) for each in (rows.series, rows.day, rows.hour, y))
-    past, asked = day < today, np.flatnonzero(day >= since)
-    level = _levels(own, day, hour, past & (hour != NO_HOUR), series, today)
-    shown, levels, shows = value[asked], level[asked], past[asked]
-    plain = _Medians.of(own[past].astype(np.int64), value[past], series).whole[own[asked]]
-    centre = plain.copy()
-    for season, hours in ((HOUR_OF_DAY, DAY_HOURS), (HOUR_OF_WEEK, HOURS)):
-        mine = levels == season
-        if mine.any():
-            bins, learnt = _bins(own, hour, season), past & (hour != NO_HOUR)
-            medians = _Medians.of(bins[learnt], value[learnt], series * hours)
-            for rows_of, which in ((shows, medians.without), (~shows, medians.all_of)):
-                at = np.flatnonzero(mine & rows_of)
-                centre[at] = which(bins[asked[at]], shown[at])
-    kept = asked[shows]
-    better = _closer(own[kept], hour[kept], (shown - centre)[shows], (shown - plain)[shows], series)[own[asked]]
-    centre = np.where(better, centre, plain)
-    return Centred(own[asked], day[asked], centre, shown - centre, np.where(better, levels, CELL).astype(np.int8))
+    out = out if out is not None and out.any() else None
+    run = Sorted(most=0) if run is None else run
+    first = run.since([(name, level) for level in _GROUPS], start)
+    held = ClassRows.of(rows, name, first, today, out)
+
+    def medians(level: int) -> Medians:
+        values = run.of((name, level), start, today, out, lambda first, last: _grouped(held.days(first, last), level))
+        return Medians.of(values, series * _GROUPS[level])
+
+    cell, of_day = medians(CELL), medians(HOUR_OF_DAY)
+    levels = np.full((series, PLACES), CELL, np.int8)
+    hours = levels[:, :HOURS]
+    hours[np.tile(of_day.sizes.reshape(series, DAY_HOURS) >= ROWS_OF_AN_HOUR, WEEK)] = HOUR_OF_DAY
+    hours[_often(held.days(start, today), series, today)] = HOUR_OF_WEEK
+    asked = held.days(since, today + 1)
+    plain = cell.whole[asked.series]
+    if not hours.any():
+        return Centred(asked.series, asked.day, asked.y, plain, asked.y - plain, np.zeros(len(plain), np.int8))
+    found = {HOUR_OF_DAY: of_day}
+    if (hours == HOUR_OF_WEEK).any():
+        found[HOUR_OF_WEEK] = medians(HOUR_OF_WEEK)
+    places, past = asked.places(), asked.place(today)
+    centre = _centres(cell, found, levels, places, asked.y, past)
+    better = _closer(places[:past], (asked.y - centre)[:past], (asked.y - plain)[:past], series)[asked.series]
+    centre = plain + (centre - plain) * better
+    return Centred(asked.series, asked.day, asked.y, centre, asked.y - centre, levels.ravel()[places] * better)
 
 
-def _kept(values: NDArray[Any], held: Mask) -> NDArray[Any]:
-    return values if held.all() else values[held]
+def _grouped(rows: ClassRows, level: int) -> Ints:
+    """The values of rows beside the groups they are held against. Rows without a time have none but the cell."""
+    if level == CELL:
+        return packed(rows.series.astype(np.int64), rows.y)
+    timed = rows.timed()
+    return packed(timed.by_hour_of_day() if level == HOUR_OF_DAY else timed.by_hour_of_week(), timed.y)
 
 
-def _closer(own: Small, hour: NDArray[np.uint8], seasonal: Ints, plain: Ints, series: int) -> Mask:
+def _often(rows: ClassRows, series: int, today: int) -> Mask:
+    """Series x hour of the week: at least eight weeks have five rows or more in it."""
+    none = np.zeros((series, HOURS), bool)
+    weeks = (today - 1 - int(rows.day[0])) // WEEK + 1 if len(rows.day) else 0
+    if weeks < WEEKS:
+        return none
+    timed = rows.timed()
+    hour = timed.by_hour_of_week()
+    # Only hours that have rows enough for it are looked at week by week.
+    rich = np.flatnonzero(np.bincount(hour, minlength=series * HOURS) >= ROWS_OF_AN_HOUR)
+    if not len(rich):
+        return none
+    place = np.full(series * HOURS, -1, np.int64)
+    place[rich] = np.arange(len(rich))
+    at = np.flatnonzero(place[hour] >= 0)
+    mine, week = place[hour[at]], (today - 1 - timed.day[at].astype(np.int64)) // WEEK
+    full = np.zeros(len(rich), np.int16)
+    # Many weeks at once, as far as their counters stay small; the days are in order, and so are the weeks, backwards.
+    step = max(_COUNTERS // len(rich), 1)
+    for first in range(0, weeks, step):
+        now = slice(*(len(week) - np.searchsorted(week[::-1], [first + step, first])).tolist())
+        counts = np.bincount((week[now] - first) * len(rich) + mine[now], minlength=step * len(rich))
+        full += (counts.reshape(step, len(rich)) >= ROWS_A_WEEK).sum(axis=0, dtype=np.int16)
+    none.ravel()[rich[full >= WEEKS]] = True
+    return none
+
+
+def _centres(
+    cell: Medians, found: dict[int, Medians], levels: NDArray[np.int8], places: Ints, y: Small, past: int
+) -> Small:
+    """Per row the median of its group: of the first `past` rows without the row itself, which is one of them."""
+
+    def table(name: str, otherwise: Small | int) -> Small:
+        out = np.empty(levels.shape, np.int32)
+        out[:] = otherwise[:, None] if isinstance(otherwise, np.ndarray) else otherwise
+        for level, medians in found.items():
+            each = getattr(medians, name).reshape(len(levels), -1)
+            here = levels[:, :HOURS] == level
+            np.copyto(out[:, :HOURS], each if level == HOUR_OF_WEEK else np.tile(each, WEEK), where=here)
+        return out.ravel()
+
+    whole = table("whole", cell.whole)
+    # That of a cell is left as it is: it hardly moves with one of its values.
+    without = np.stack([table(name, cell.whole) for name in ("below", "between", "above")], axis=1).ravel()
+    low, high = table("low", 0), table("high", np.iinfo(np.int32).max)
+    at, own = places[:past], y[:past]
+    side = (own >= low[at]).astype(np.int8) + (own > high[at])
+    return np.concatenate([without[3 * at + side], whole[places[past:]]])
+
+
+def _closer(places: Ints, seasonal: Small, plain: Small, series: int) -> Mask:
     """The cells of which rows lie closer to the medians of their hours than to that of the cell, beyond chance.
 
     What an hour gains is summed over its rows, and the gains of all hours are held against how they scatter.
     """
-    bins = _bins(own, hour, HOUR_OF_WEEK)
     # Whole numbers of units: sums below 2**53 are exact in any order.
-    gains = np.bincount(bins, np.abs(plain) - np.abs(seasonal), minlength=series * HOURS).reshape(series, HOURS)
+    sums = np.bincount(places, np.abs(plain) - np.abs(seasonal), minlength=series * PLACES)
+    gains = sums.reshape(series, PLACES)[:, :HOURS]  # a row without a time gains nothing
     found: Mask = gains.sum(axis=1) > _BEYOND_CHANCE * np.sqrt((gains**2).sum(axis=1))
     return found
-
-
-def _bins(own: Small, hour: NDArray[np.uint8], season: int) -> Ints:
-    """The group of rows that a row is held against. Rows without a time have none but the cell."""
-    if season == HOUR_OF_DAY:
-        of_day: Ints = own.astype(np.int64) * DAY_HOURS + hour % DAY_HOURS
-        return of_day
-    of_week: Ints = own.astype(np.int64) * HOURS + np.minimum(hour, HOURS - 1)
-    return of_week
-
-
-def _levels(
-    own: Small, day: NDArray[np.int16], hour: NDArray[np.uint8], counted: Mask, series: int, today: int
-) -> NDArray[np.int8]:
-    """The finest season each row's hour has the history for; rows without a time have none."""
-    level = np.zeros(len(own), np.int8)
-    bins = _bins(own, hour, HOUR_OF_DAY)
-    by_day = np.bincount(bins[counted], minlength=series * DAY_HOURS)
-    level[by_day[bins] >= ROWS_OF_AN_HOUR] = HOUR_OF_DAY
-    # Only a series with enough rows for one hour of the week is looked at by the hour of the week.
-    rich = np.bincount(own[counted], minlength=series) >= ROWS_OF_AN_HOUR
-    if rich.any():
-        place = (np.cumsum(rich) - 1).astype(np.int32)
-        bins = _bins(place[own], hour, HOUR_OF_WEEK)
-        week = ((today - 1 - day) // WEEK).astype(np.int64)
-        mine, size = counted & rich[own], int(rich.sum()) * HOURS
-        weeks = np.zeros(size, np.int16)
-        # Many weeks at once, as far as their counters stay small.
-        for first in range(0, int(week.max(initial=0)) + 1, step := max(_COUNTERS // size, 1)):
-            now = mine & (week >= first) & (week < first + step)
-            counts = np.bincount((week[now] - first) * size + bins[now], minlength=step * size)
-            weeks += (counts.reshape(step, size) >= ROWS_A_WEEK).sum(axis=0, dtype=np.int16)
-        level[rich[own] & (weeks[np.where(rich[own], bins, 0)] >= WEEKS)] = HOUR_OF_WEEK
-    level[hour == NO_HOUR] = CELL
-    return level
-
-
-@dataclass(frozen=True, slots=True)
-class _Medians:
-    """The medians of bins of values, whole and with one of their values left out; 0 where there is none.
-
-    Of an even number of values it is the middle of the two in the middle, rounded down. Without a value below `low` it
-    is `below`, without one above `high` it is `above`, without one between them `between`.
-    """
-
-    whole: Small
-    low: Small
-    high: Small
-    below: Small
-    between: Small
-    above: Small
-
-    @classmethod
-    def of(cls, bins: Ints, value: Small, size: int) -> _Medians:
-        """The medians of `size` bins."""
-        ordered = pl.Series((bins << 32) | value).sort().to_numpy() if len(bins) else np.zeros(1, np.int64)
-        sizes = np.bincount(bins, minlength=size)
-        starts = np.cumsum(sizes) - sizes
-        half, odd = sizes // 2, sizes % 2 == 1
-
-        def rank(place: Ints) -> Ints:
-            inside = starts + np.clip(place, 0, np.maximum(sizes - 1, 0))
-            found: Ints = np.where(sizes > 0, ordered[np.minimum(inside, len(ordered) - 1)] & 0xFFFFFFFF, 0)
-            return found
-
-        before, middle, after = rank(half - 1), rank(half), rank(half + 1)
-        whole = np.where(odd, middle, (before + middle) // 2)
-        alone = sizes == 1
-        # Without a low value the middle moves up, without a high one down, without the middle one to both sides.
-        parts = (
-            whole,
-            np.where(odd, middle, before + 1),
-            np.where(odd, middle, before),
-            np.where(alone, whole, np.where(odd, (middle + after) // 2, middle)),
-            np.where(alone, whole, (before + after) // 2),
-            np.where(alone, whole, np.where(odd, (before + middle) // 2, before)),
-        )
-        return cls(*(part.astype(np.int32) for part in parts))
-
-    def all_of(self, bins: Ints, _: Small) -> Small:
-        """Per row the median of its bin."""
-        return self.whole[bins]
-
-    def without(self, bins: Ints, own: Small) -> Small:
-        """Per row the median of its bin without the row's own value, which is one of them."""
-        found = self.between[bins]
-        at = np.flatnonzero(own < self.low[bins])
-        found[at] = self.below[bins[at]]
-        at = np.flatnonzero(own > self.high[bins])
-        found[at] = self.above[bins[at]]
-        return found

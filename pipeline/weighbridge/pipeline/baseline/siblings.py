@@ -262,9 +262,12 @@ def _parents(total: Floats, rows: Floats, kin: Kin) -> Floats:
 
 
 def _grouped(values: Floats, group: Ints) -> Floats:
-    sums = np.zeros((int(group.max(initial=0)) + 1, values.shape[1]))
-    np.add.at(sums, group, values)
-    return sums[group]
+    days = values.shape[1]
+    places = (group[:, None] * days + np.arange(days)).ravel()
+    size = int(group.max(initial=0)) + 1
+    # One after the other in the order of the cells, so that the same cells give the same bytes.
+    sums: Floats = np.bincount(places, weights=values.ravel(), minlength=size * days).astype(np.float64, copy=False)
+    return sums.reshape(size, days)[group]
 
 
 def _cell_variance(off: Floats, within: Floats, family: Ints, row: Floats) -> Floats:

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from weighbridge.pipeline.baseline.history import Ints, Mask, Small
+from weighbridge.pipeline.baseline.history import Ints, Mask
 from weighbridge.pipeline.baseline.limits import Ordered, above, ordered
 from weighbridge.pipeline.baseline.own_rows import FEWEST, OwnRows, by_own_rows
-from weighbridge.pipeline.baseline.season import Centred, centred
+from weighbridge.pipeline.baseline.season import CELL, HOUR_OF_DAY, HOUR_OF_WEEK, Centred, centred
 from weighbridge.pipeline.baseline.spans import Floats
 from weighbridge.pipeline.baseline.window import Window
 
@@ -66,16 +66,16 @@ def token_cells(window: Window, name: str, request_rate: Fraction) -> TokenCells
         since=max(first, window.start),
         today=today,
         out=window.out,
+        run=window.run,
     )
     own = by_own_rows(rows, cells, today=today, reference_days=window.reference_days, quiet=window.quiet)
-    new = rows.day == today
+    begin = rows.place(today)
+    new, past = slice(begin, None), slice(begin)
     limit = own.reference.upper(request_rate)
-    now, then = _means(rows, new, cells), _means(rows, ~new, cells)
+    now, then = _means(rows, new, cells), _means(rows, past, cells)
     both = np.isfinite(now) & np.isfinite(then)
-    y = rows.score.astype(np.int64) + rows.centre
-    few = own.reference.sizes[rows.series] < FEWEST
-    level = np.full(cells, -1, np.int64)
-    np.maximum.at(level, rows.series, rows.level)
+    few = np.flatnonzero((own.reference.sizes < FEWEST)[rows.series])
+    few_old, few_new = few[few < begin], few[few >= begin]
     return TokenCells(
         name=name,
         own=own,
@@ -83,26 +83,36 @@ def token_cells(window: Window, name: str, request_rate: Fraction) -> TokenCells
         beyond=above(rows.series[new], rows.score[new], limit, cells),
         centre=np.where(np.isfinite(now), now, then),
         shift=np.where(both, now - then, 0.0),
-        level=level,
-        median=ordered(rows.series[new], y[new], cells),
-        few_cell=rows.series[few & ~new].astype(np.int64),
-        few_y=y[few & ~new],
-        new_cell=rows.series[few & new].astype(np.int64),
-        new_y=y[few & new],
-        moving=_moving(rows.series, y, cells),
+        level=_finest(rows, cells),
+        median=ordered(rows.series[new], rows.y[new], cells),
+        few_cell=rows.series[few_old].astype(np.int64),
+        few_y=rows.y[few_old].astype(np.int64),
+        new_cell=rows.series[few_new].astype(np.int64),
+        new_y=rows.y[few_new].astype(np.int64),
+        moving=_moving(rows, cells),
     )
 
 
-def _means(rows: Centred, chosen: Mask, cells: int) -> Floats:
+def _means(rows: Centred, part: slice, cells: int) -> Floats:
+    series = rows.series[part]
     # Whole numbers of units: sums below 2**53 are exact in any order.
-    sums = np.bincount(rows.series[chosen], weights=rows.centre[chosen], minlength=cells)
-    counts = np.bincount(rows.series[chosen], minlength=cells)
+    sums = np.bincount(series, weights=rows.centre[part], minlength=cells)
+    counts = np.bincount(series, minlength=cells)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _moving(series: Small, y: Ints, cells: int) -> Mask:
-    any_of_it = np.zeros(cells, np.int64)
-    any_of_it[series] = y  # of several the last: whichever, for the others are held against it
+def _finest(rows: Centred, cells: int) -> Ints:
+    """The finest season that was taken off any row of each cell; -1 without rows."""
+    found = np.full(cells, -1, np.int64)
+    found[rows.series] = CELL
+    for level in (HOUR_OF_DAY, HOUR_OF_WEEK):
+        found[rows.series[np.flatnonzero(rows.level == level)]] = level
+    return found
+
+
+def _moving(rows: Centred, cells: int) -> Mask:
+    any_of_it = np.zeros(cells, rows.y.dtype)
+    any_of_it[rows.series] = rows.y  # of several the last: whichever, for the others are held against it
     found = np.zeros(cells, bool)
-    found[series[y != any_of_it[series]]] = True
+    found[rows.series[np.flatnonzero(rows.y != any_of_it[rows.series])]] = True
     return found

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
-import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.lake.records import Records
@@ -111,10 +110,11 @@ def _attempts(records: Records, first: date, last: date) -> pl.DataFrame:
 def _placed(rows: pl.LazyFrame) -> pl.LazyFrame:
     at = pl.col("arrived_at")
     hour = ((at.dt.weekday().cast(pl.Int32) - 1) * 24 + at.dt.hour()).cast(pl.UInt8)
-    return rows.with_columns(_label(), hour=hour).select(_PLACED)
+    return rows.with_columns(label(), hour=hour).select(_PLACED)
 
 
-def _label() -> pl.Expr:
+def label() -> pl.Expr:
+    """The label of a row's series, made from the columns of `SERIES`."""
     parts = [pl.col(name).fill_null("") for name in SERIES]
     return pl.concat_str(parts, separator=BETWEEN).cast(pl.Categorical).alias("series")
 
@@ -176,7 +176,7 @@ def _met_late(late: _Late) -> Iterator[pl.DataFrame]:
             attempt_number=pl.lit(None, dtype=pl.Int32),
             hour=pl.lit(None, dtype=pl.UInt8),
         )
-        parts.append(nameless.with_columns(_label()).select(*_PLACED, *COUNTS))
+        parts.append(nameless.with_columns(label()).select(*_PLACED, *COUNTS))
     if parts:
         yield pl.concat([part.select(*_PLACED, *COUNTS) for part in parts])
 
@@ -185,5 +185,7 @@ def _fresh(held: list[pl.DataFrame], met: list[pl.Series]) -> pl.DataFrame | Non
     if not held:
         return None
     rows = pl.concat(held)
-    again = np.isin(rows["attempt_lo"].to_numpy(), np.concatenate([keys.to_numpy() for keys in met]))
-    return rows.filter(~pl.Series(again)).sort("day").unique(KEY, keep="first")
+    # What was held back is little beside what was met, so the large side is held against the small one.
+    own = rows["attempt_lo"].unique()
+    seen = pl.concat([keys.filter(keys.is_in(own.implode())) for keys in met]).unique()
+    return rows.filter(~pl.col("attempt_lo").is_in(seen.implode())).sort("day").unique(KEY, keep="first")

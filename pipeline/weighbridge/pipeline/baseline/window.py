@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.baseline.history import History, Ints, Mask
+from weighbridge.pipeline.baseline.medians import Sorted
 from weighbridge.pipeline.baseline.siblings import Kin
 
 
@@ -22,6 +23,7 @@ class Window:
         reference_days, season_days: how long the reference and the season are.
         out: series x day of the history: confirmed incidents. They count in no past; the judged day always counts.
         reported: series x day of the history: reported days, which the self-test leaves out.
+        run: what was sorted for the days that were judged before it; null where it is the only one.
     """
 
     history: History
@@ -30,6 +32,7 @@ class Window:
     season_days: int
     out: Mask
     reported: Mask
+    run: Sorted | None = None
 
     @property
     def start(self) -> int:
