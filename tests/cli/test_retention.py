@@ -296,6 +296,16 @@ def test_closed_totals_still_verify_after_an_erasure(weighbridge: Call, home: Pa
     assert f"attempt in close {month}" in weighbridge("retention", "receipts", "--config", home).out
 
 
+@pytest.mark.parametrize("verb", [("retention", "apply"), ("erase", "--tenant", NAME)], ids=["apply", "erase"])
+def test_a_clock_far_ahead_of_all_data_deletes_nothing(weighbridge: Call, weighed: Path, verb: tuple[str, ...]) -> None:
+    before = lake(weighed).digests()
+    ran = weighbridge(*verb, "--config", weighed)
+    assert ran.code == 2
+    assert "the newest thing known here is of 2026-01-31" in ran.err
+    assert "say so with --accept-clock" in ran.err
+    assert lake(weighed).digests() == before
+
+
 def test_rows_kept_for_a_shorter_time_than_closes_leave_their_packs_too(weighbridge: Call, home: Path) -> None:
     month, whom = f"{TODAY:%Y-%m}", pseudonym(key_of(home), "tenant", NAME)
     with (home / "weighbridge.toml").open("a") as file:

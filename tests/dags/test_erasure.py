@@ -82,7 +82,9 @@ def test_a_byte_search_after_an_erasure_finds_nothing_in_the_home_of_prefect_eit
     assert {"lake", "spool", "reports"} <= before, "the search sees what is there"
     assert any(b"take-in" in each for each in written(home.state / "prefect")), "and where Prefect writes"
 
-    done = weighbridge(env, "erase", "--tenant", NAME, "--billing-too", "--config", home.root, "--json")
+    done = weighbridge(
+        env, "erase", "--tenant", NAME, "--billing-too", "--accept-clock", "--config", home.root, "--json"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert (told["complete"], told["left"], told["keys"]) == (True, [], 1)

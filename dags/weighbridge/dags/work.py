@@ -93,9 +93,9 @@ def close(config: Path, month: str, by: str) -> dict[str, Any]:
 
 @task(task_run_name="delete", **TRIED, **KEPT)
 @guarded
-def delete(config: Path, today: date, by: str) -> Counts:
+def delete(config: Path, today: date, by: str, *, accept_clock: bool = False) -> Counts:
     """Delete what is past its time on this UTC day."""
-    done = deleted(open_home(config), today=today, now=datetime.now(UTC), by=by)
+    done = deleted(open_home(config), today=today, now=datetime.now(UTC), by=by, accept_clock=accept_clock)
     if done.applied.failed:
         raise LeftBehindError(
             f"{len(done.applied.failed)} deletions failed and are tried again by the next run; "

@@ -62,6 +62,10 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", metavar="PATH", help="Settings file, or its folder; found here or above if left out."),
 ]
+AcceptClock = Annotated[
+    bool,
+    typer.Option("--accept-clock", help="The clock is right, though it is far ahead of everything known here."),
+]
 LogLevel = Annotated[
     str | None,
     typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error; the log goes to standard error."),

@@ -14,7 +14,7 @@ from weighbridge.pipeline.run.night import night
 from weighbridge.pipeline.run.retain import planned, retain
 from weighbridge.pipeline.run.steps import NIGHT
 from weighbridge.pipeline.run.turn import turn
-from weighbridge.schemas.errors import LakeBusyError
+from weighbridge.schemas.errors import ConfigError, LakeBusyError
 
 NOW = datetime(2026, 1, 12, 5, 5, tzinfo=UTC)
 
@@ -51,7 +51,7 @@ def test_a_page_that_went_because_its_time_was_over_is_not_made_again(undisturbe
     home = kept(copied(undisturbed.root, tmp_path / "again"), reports=0)
     today = TODAY.replace(month=2)
     assert {due.table for due in planned(home, today).due} == {"reports", "shared_histogram"}
-    retain(home, today=today, now=NOW, by="test")
+    retain(home, today=today, now=NOW, by="test", accept_clock=True)
     assert not list(home.reports.glob("weighbridge-*"))
     assert not list((home.reports / "shared").glob("weighbridge-*"))
     assert night(home, [], INTAKE, today=TODAY).reports == {}
@@ -62,3 +62,17 @@ def test_a_run_at_work_is_not_disturbed(undisturbed: Home, tmp_path: Path) -> No
     home = copied(undisturbed.root, tmp_path / "again")
     with turn(home), pytest.raises(LakeBusyError, match="another run"):
         retain(home, today=TODAY, now=NOW, by="test")
+
+
+def test_a_clock_that_jumped_ahead_deletes_nothing_unless_somebody_vouches_for_it(
+    undisturbed: Home, tmp_path: Path
+) -> None:
+    home = kept(copied(undisturbed.root, tmp_path / "again"), billing=100)
+    later = NOW + timedelta(days=300)
+    before = outcome(home)
+    with pytest.raises(ConfigError, match="the newest thing known here is of 2026-01-09, 303 days before"):
+        retain(home, today=later.date(), now=later, by="test")
+    assert outcome(home) == before
+    assert retain(home, today=later.date(), now=later, by="test", accept_clock=True).applied.receipts
+    after = later + timedelta(days=1)
+    retain(home, today=after.date(), now=after, by="test")

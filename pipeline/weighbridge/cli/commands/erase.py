@@ -10,7 +10,7 @@ import typer
 
 from weighbridge.cli.command import KEEP, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel
+from weighbridge.cli.options import AcceptClock, AsJson, Config, LogLevel
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.whom import places_of_home, subject_of
@@ -43,6 +43,7 @@ def erase(
     by: Annotated[
         str | None, typer.Option("--by", metavar="NAME", help="Who asks. Default: the user of this system.")
     ] = None,
+    accept_clock: AcceptClock = False,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -54,6 +55,7 @@ def erase(
     """
     from weighbridge.pipeline.retention.erase import erase as carry_out
     from weighbridge.pipeline.retention.erase import preview
+    from weighbridge.pipeline.run.retain import checked_clock
     from weighbridge.pipeline.run.turn import turn
 
     home = home_of(ctx, config, log_level)
@@ -64,6 +66,8 @@ def erase(
         found = preview(places, whom, now=now, billing_too=billing_too)
     else:
         with turn(home):
+            if not accept_clock:
+                checked_clock(home, now)
             found = carry_out(places, whom, by=by or user_name(), now=now, billing_too=billing_too)
     if as_json:
         write_json(_told(found))

@@ -10,7 +10,7 @@ import typer
 
 from weighbridge.cli.command import KEEP, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
-from weighbridge.cli.options import AsJson, Config, LogLevel, Since, Until, check_range, parse_day
+from weighbridge.cli.options import AcceptClock, AsJson, Config, LogLevel, Since, Until, check_range, parse_day
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS
@@ -50,7 +50,12 @@ def plan(
 
 @retention.command("apply")
 def apply(
-    ctx: typer.Context, by: By = None, as_json: AsJson = False, config: Config = None, log_level: LogLevel = None
+    ctx: typer.Context,
+    by: By = None,
+    accept_clock: AcceptClock = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
 ) -> int:
     """Delete what is due, and whatever of earlier erasures has come back; each deletion gets a receipt.
 
@@ -60,7 +65,7 @@ def apply(
 
     now = datetime.now(UTC)
     home = home_of(ctx, config, log_level)
-    done = retain(home, today=now.date(), now=now, by=by or user_name()).applied
+    done = retain(home, today=now.date(), now=now, by=by or user_name(), accept_clock=accept_clock).applied
     if as_json:
         write_json(
             {

@@ -5,6 +5,7 @@
     <folder>/pending/<id>.json     deletions that have begun and whose receipt is not written yet
     <folder>/receipts/<id>.json    proofs of deletions, one a file, for a regulator to read
     <folder>/checked.json          up to which state of each table the erasures were held against it
+    <folder>/clock.json            when retention did its work last, by the clock of then
 
 Each file is there whole or not at all; whoever writes holds the lake's lock. Names of tenants are hashes here, except
 in a hold that stands, and in what is pending: that is gone as soon as its receipt is written.
@@ -16,13 +17,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from weighbridge.schemas.errors import ConfigError
 
 HOLDS, ERASURES, PENDING, RECEIPTS = "holds", "erasures", "pending", "receipts"
-_CHECKED = "checked.json"
+_CHECKED, _CLOCK = "checked.json", "clock.json"
+_DAMAGED = "{} is not what retention wrote there; restore the file from a backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,24 @@ class Ledger:
         if content != self.checked():
             _write(self.folder / _CHECKED, content)
 
+    def last_run(self) -> datetime | None:
+        """When retention did its work last; null where it never did.
+
+        Raises:
+            ConfigError: the file is not what was written.
+        """
+        path = self.folder / _CLOCK
+        if not path.is_file():
+            return None
+        try:
+            return datetime.fromisoformat(_read(path)["at"]).astimezone(UTC)
+        except (KeyError, TypeError, ValueError):
+            raise ConfigError(_DAMAGED.format(path)) from None
+
+    def ran(self, now: datetime) -> None:
+        """Remember that retention did its work at this time."""
+        _write(self.folder / _CLOCK, {"at": now.astimezone(UTC).isoformat()})
+
     def _path(self, kind: str, name: str) -> Path:
         return self.folder / kind / f"{name}.json"
 
@@ -80,7 +101,7 @@ def _read(path: Path) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise TypeError
     except (ValueError, TypeError):
-        raise ConfigError(f"{path} is not what retention wrote there; restore the file from a backup") from None
+        raise ConfigError(_DAMAGED.format(path)) from None
     return content
 
 

@@ -7,12 +7,13 @@ time is over is not made again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from weighbridge.pipeline.close.forget import forget
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention.apply import Applied, apply
+from weighbridge.pipeline.retention.clock import check_clock
 from weighbridge.pipeline.retention.ledger import Ledger
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.plan import RetentionPlan, plan
@@ -71,7 +72,9 @@ def planned(home: Home, today: date, lake: Lake | None = None) -> RetentionPlan:
     return plan(places_of(home, lake), RetentionPolicy.of(home.settings.retention), today)
 
 
-def retain(home: Home, *, today: date, now: datetime, by: str, wait_s: float = 0) -> Retained:
+def retain(
+    home: Home, *, today: date, now: datetime, by: str, accept_clock: bool = False, wait_s: float = 0
+) -> Retained:
     """Delete what is due.
 
     Args:
@@ -79,21 +82,24 @@ def retain(home: Home, *, today: date, now: datetime, by: str, wait_s: float = 0
         today: the UTC day it is.
         now: the time, for receipts.
         by: who asked, for receipts.
+        accept_clock: the clock may be as far ahead as it is of everything known here.
         wait_s: how long to wait for another run, seconds.
 
     Raises:
-        ConfigError: as `planned`; nothing was deleted.
+        ConfigError: as `planned` and `checked_clock`; nothing was deleted.
         LakeBusyError: something else was writing; running it again finishes it.
         DiskFullError: running it again finishes it.
     """
     with turn(home, wait_s=wait_s):
-        return deleted(home, today=today, now=now, by=by)
+        return deleted(home, today=today, now=now, by=by, accept_clock=accept_clock)
 
 
-def deleted(home: Home, *, today: date, now: datetime, by: str) -> Retained:
+def deleted(home: Home, *, today: date, now: datetime, by: str, accept_clock: bool = False) -> Retained:
     """As `retain`, for a caller that holds the turn."""
     lake = home.lake()
     with spoken("deleting what is past its time"), lake.lock():
+        if not accept_clock:
+            checked_clock(home, now, today=today, lake=lake)
         before = months_with_pages(home)
         with no_news(home, NIGHT, today):
             due = planned(home, today, lake)
@@ -101,4 +107,25 @@ def deleted(home: Home, *, today: date, now: datetime, by: str) -> Retained:
         gone = set(before) - set(months_with_pages(home))
         if gone:
             stamps_of(home).put(FORGOTTEN, dict.fromkeys(gone, today.isoformat()))
+        due.places.ledger.ran(now)
     return Retained(due, done)
+
+
+def checked_clock(home: Home, now: datetime, *, today: date | None = None, lake: Lake | None = None) -> None:
+    """Refuse a clock that is further ahead of everything known here than the settings allow.
+
+    Args:
+        now: what the clock says.
+        today: the UTC day that decides what is due; that of the clock where left out.
+        lake: the lake, where the caller has it open.
+
+    Raises:
+        ConfigError: it is further ahead.
+    """
+    check_clock(
+        lake or home.lake(),
+        Ledger(home.root / LEDGER),
+        now,
+        today=today or now.astimezone(UTC).date(),
+        ahead_days=home.settings.clock_days,
+    )
