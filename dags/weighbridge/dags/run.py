@@ -56,9 +56,11 @@ class Run:
     def take_in(
         self, paths: Sequence[Path] | None, day: date | None, importer: str | None, mapping: Path | None
     ) -> None:
-        """Take in what waits at these paths, else in the spool."""
+        """Take in what waits at these paths, else in the spool, and fetch what the settings name."""
         chosen = list(paths) if paths else [self.home.spool]
         self._note("take_in", work.take(self.home.root, chosen, day or self.today, importer, mapping))
+        if self.home.settings.sources:
+            self._note("fetch", work.fetch_sources(self.home.root))
 
     def go(self, steps: Sequence[Step], span: Span | None = None) -> None:
         """Do what is due of each step, or all within a span of days: one task per day or month."""

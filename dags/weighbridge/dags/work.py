@@ -10,11 +10,13 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from weighbridge.dags.safety import guarded, may_help
+from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.run.failure import GateRefusedError, LeftBehindError
 from weighbridge.pipeline.run.home import open_home
 from weighbridge.pipeline.run.month import close_books
 from weighbridge.pipeline.run.night import Intake, pack, take_in, what_came
 from weighbridge.pipeline.run.retain import deleted
+from weighbridge.pipeline.run.sources import fetch
 from weighbridge.pipeline.run.steps import STEPS
 
 Counts = dict[str, int]
@@ -29,7 +31,18 @@ TRIED: dict[str, Any] = {"retries": len(DELAYS_S), "retry_delay_seconds": DELAYS
 @guarded
 def take(config: Path, paths: list[Path], day: date, importer: str | None, mapping: Path | None) -> Counts:
     """Take in what waits at these paths; records without a time get this UTC day."""
-    done = take_in(open_home(config), what_came(paths), Intake(day=day, importer=importer, mapping=mapping))
+    return _account(take_in(open_home(config), what_came(paths), Intake(day=day, importer=importer, mapping=mapping)))
+
+
+@task(task_run_name="fetch", **TRIED, **KEPT)
+@guarded
+def fetch_sources(config: Path) -> Counts:
+    """Fetch from the sources that the settings name; what fails is a finding, and counted."""
+    done = fetch(open_home(config))
+    return _account(done.result) | {"failed": len(done.failed)}
+
+
+def _account(done: IngestResult) -> Counts:
     fresh = [file for file in done.files if not file.skipped]
     return {
         "files": len(fresh),

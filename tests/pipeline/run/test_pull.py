@@ -32,10 +32,11 @@ from weighbridge.pipeline.ingest.importers.litellm import COLUMNS
 from weighbridge.pipeline.ingest.ingest import ingest
 from weighbridge.pipeline.ingest.litellm_table import DatabaseError, Window, _session, pull
 from weighbridge.pipeline.run.demo import new_home
-from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.home import Home, open_home
 from weighbridge.pipeline.run.night import Intake
 from weighbridge.pipeline.run.pull import days_of, pull_in
 from weighbridge.pipeline.run.rooms import take_in
+from weighbridge.pipeline.run.sources import fetch
 from weighbridge.schemas.errors import ConfigError, ContractError, WeighbridgeError
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -365,6 +366,8 @@ def test_a_span_is_cut_at_midnights_and_its_name_tells_it() -> None:
         (MARCH + timedelta(days=1), MARCH + timedelta(days=2)),
     ]
     assert [Window.of(day.name) for day in days] == days
+    labelled = Window(MARCH, NOW, "gateway")
+    assert Window.of(labelled.name).label == "gateway"  # type: ignore[union-attr]
     assert Window.of("litellm.jsonl") is None
     assert Window.of("litellm.20260302T000000Z.20260301T000000Z.jsonl") is None
 
@@ -377,3 +380,51 @@ def test_the_order_in_the_file_is_that_of_time_and_ids(server: Server, database:
     assert rows[0]["pulled"]["table"] == "LiteLLM_SpendLogs"
     assert [row["request_id"] for row in rows[1:]] == ["chatcmpl-3", "chatcmpl-1", "chatcmpl-2"]
     assert pl.Series([row["team_id"] for row in rows[1:]]).str.contains("^t_[0-9a-f]{16}$").all()
+
+
+def with_sources(home: Home, *names: str) -> Home:
+    """The installation with LiteLLM databases as sources, each under a variable of its own name."""
+    text = "".join(
+        f'\n[[sources]]\nname = "{name}"\nkind = "litellm"\nvariable = "{name.upper()}_URL"\nsince = "2026-03-01"\n'
+        for name in names
+    )
+    path = home.root / "weighbridge.toml"
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+    return open_home(home.root)
+
+
+def test_a_night_fetches_from_databases_each_from_where_its_own_last_pull_ended(
+    server: Server, database: str, home: Home
+) -> None:
+    insert(server, database, spend(1, MARCH), spend(2, MARCH + timedelta(days=1)))
+    server.run("postgres", "DROP DATABASE IF EXISTS second", "CREATE DATABASE second")
+    server.run("second", TABLE.format(further=f", {NEWER}"), 'GRANT SELECT ON "LiteLLM_SpendLogs" TO reader')
+    insert(server, "second", spend(7, MARCH, litellm_call_id="other-7", request_id="chatcmpl-other"))
+    home = with_sources(home, "first", "second")
+    told = {
+        f"{name.upper()}_URL": server.as_user("reader", where)
+        for name, where in (("first", database), ("second", "second"))
+    }
+    early = NOW - timedelta(days=1)
+    assert fetch(home, now=early, env={"FIRST_URL": told["FIRST_URL"]}).failed.keys() == {"second"}
+    assert counts(home) == [(11, 5), (12, 5)]
+    done = fetch(home, now=NOW, env=told)
+    assert (done.failed, counts(home)) == ({}, [(11, 5), (12, 5), (17, 5)])
+    spans = sorted(file.name for file in done.result.files)
+    # The first goes on a day before where it ended and looks back; the second begins with the day it was told.
+    assert next(name for name in spans if ".first." in name) == "litellm.first.20260125T060500Z.20260301T060500Z.jsonl"
+    assert (
+        next(name for name in spans if ".second." in name) == "litellm.second.20260301T000000Z.20260302T000000Z.jsonl"
+    )
+    before = home.lake().digest("attempt")
+    assert fetch(home, now=NOW, env=told).failed == {}
+    assert home.lake().digest("attempt") == before
+
+
+def test_a_database_that_is_down_is_a_finding_without_its_secret(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    home = with_sources(home, "first")
+    done = fetch(home, now=NOW, env={"FIRST_URL": f"postgresql://reader:{PASSWORD}@127.0.0.1:1/x"})
+    assert "could not be read" in done.failed["first"]
+    (row,) = home.lake().scan("finding").collect().rows(named=True)
+    assert row["subject"] == "source=first; kind=litellm; failure=DatabaseError"
+    assert PASSWORD not in str(done) + str(row) + caplog.text

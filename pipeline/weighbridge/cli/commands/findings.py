@@ -40,12 +40,13 @@ def ls(
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
     from weighbridge.pipeline.reconcile.codes import checked_code
     from weighbridge.pipeline.retention.found import CODES as RETENTION_CODES
+    from weighbridge.pipeline.run.sources import CODES as SOURCE_CODES
     from weighbridge.pipeline.validate.codes import CODES as VALIDATE_CODES
 
     check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
     if code is not None:
-        checked_code(lake, code, {*BASELINE_CODES, *CLOSE_CODES, *RETENTION_CODES, *VALIDATE_CODES})
+        checked_code(lake, code, {*BASELINE_CODES, *CLOSE_CODES, *RETENTION_CODES, *SOURCE_CODES, *VALIDATE_CODES})
     scale = list(Severity)
     held = [
         row

@@ -47,7 +47,7 @@ def nightly(
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Ingest, price, reconcile, release and report whatever is due, and pack the token ids that came.
+    """Ingest, fetch from [[sources]], price, reconcile, release and report whatever is due, and pack token ids.
 
     Safe to kill and to run again at any time: it goes on where the last run stopped, and what has not changed is left
     as it is. Exit 1 where a finding of the months it worked on is open and at least a warning; exit 3 where a gate
@@ -76,12 +76,15 @@ def _rest_of(done: Night) -> dict[str, object]:
         "token_ids": None if done.packed is None else packed_of(done.packed),
         "steps": {step: work.counts for step, work in done.work.items()},
         "refused": done.refused,
+        "failed_sources": done.failed,
     }
 
 
 def _tell(done: Night, *, heavy: bool) -> None:
     if done.ingested.files:
         write_account(done.ingested)
+    for name, why in done.failed.items():
+        write_line(f"the source {name} could not be fetched: {why}")
     for month, page in done.reports.items():
         write_line(f"report {month}: {page}")
     if done.refused:

@@ -30,7 +30,7 @@ TABLE = "LiteLLM_SpendLogs"
 # Without these a row is no row of this table; newer columns may be missing in older releases.
 NEEDED = frozenset({"request_id", "call_type", "spend", "startTime", "metadata"})
 _STAMP = "%Y%m%dT%H%M%SZ"
-_NAME = re.compile(r"litellm\.(\d{8}T\d{6}Z)\.(\d{8}T\d{6}Z)\.jsonl")
+_NAME = re.compile(r"litellm\.(?:([a-z][a-z0-9_-]{0,31})\.)?(\d{8}T\d{6}Z)\.(\d{8}T\d{6}Z)\.jsonl")
 _TIMES = ("startTime", "endTime", "completionStartTime")
 _SHOWN = 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
 # Some clients store the object as a text that holds it.
@@ -60,10 +60,12 @@ class Window:
     Attributes:
         since: its first moment, in UTC.
         until: the first moment after it.
+        label: which of several databases it is of, a plain word; null where there is one.
     """
 
     since: datetime
     until: datetime
+    label: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no span."""
@@ -73,7 +75,10 @@ class Window:
     @property
     def name(self) -> str:
         """The name of the file with its rows, from which the span can be read again."""
-        return ".".join(["litellm", *(at.astimezone(UTC).strftime(_STAMP) for at in (self.since, self.until)), "jsonl"])
+        told = [] if self.label is None else [self.label]
+        return ".".join(
+            ["litellm", *told, *(at.astimezone(UTC).strftime(_STAMP) for at in (self.since, self.until)), "jsonl"]
+        )
 
     @classmethod
     def of(cls, name: str) -> Window | None:
@@ -81,8 +86,9 @@ class Window:
         found = _NAME.fullmatch(name)
         if found is None:
             return None
-        since, until = (datetime.strptime(text, _STAMP).replace(tzinfo=UTC) for text in found.groups())
-        return cls(since, until) if since < until else None
+        label, *times = found.groups()
+        since, until = (datetime.strptime(text, _STAMP).replace(tzinfo=UTC) for text in times)
+        return cls(since, until, label) if since < until else None
 
 
 def pull(connection: str, window: Window, folder: Path, key: bytes, *, updated_since: datetime | None = None) -> Path:
@@ -106,7 +112,12 @@ def pull(connection: str, window: Window, folder: Path, key: bytes, *, updated_s
     path = folder / window.name
     with _session(connection) as cursor, path.open("x", encoding="utf-8") as file:
         there = _columns(cursor)
-        about = {"table": TABLE, "since": window.since.isoformat(), "until": window.until.isoformat()}
+        about = {
+            "table": TABLE,
+            **({} if window.label is None else {"source": window.label}),
+            "since": window.since.isoformat(),
+            "until": window.until.isoformat(),
+        }
         if updated_since is not None:
             about["updated_since"] = updated_since.isoformat()
         file.write(json.dumps({PULLED: about}) + "\n")

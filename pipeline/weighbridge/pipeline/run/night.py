@@ -10,7 +10,7 @@ night that was killed anywhere is finished by the next one, and its result is th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from weighbridge.pipeline.ingest.door import holds_files
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.pull import together
 from weighbridge.pipeline.run.rooms import (
     Intake,
     all_months,
@@ -34,6 +35,7 @@ from weighbridge.pipeline.run.rooms import (
     weigh,
     write_reports,
 )
+from weighbridge.pipeline.run.sources import fetch
 from weighbridge.pipeline.run.step import Work, no_news
 from weighbridge.pipeline.run.steps import NIGHT, PRICE, RECONCILE, REPORT
 from weighbridge.pipeline.run.turn import patiently, turn
@@ -70,6 +72,7 @@ class Night:
         work: step -> what it did, in the order they ran.
         packed: what packing token ids did, null where no keys are named in the settings or a gate refused.
         refused: the step whose gate refused, null where none did.
+        failed: source of the settings that could not be fetched -> why, and what to do.
     """
 
     ingested: IngestResult
@@ -80,6 +83,7 @@ class Night:
     work: Mapping[str, Work]
     packed: Recompressed | None = None
     refused: str | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 def night(
@@ -91,7 +95,7 @@ def night(
     out: Path | None = None,
     wait_s: float = 0,
 ) -> Night:
-    """Take in `paths`, do all that is due, and pack the token ids that came.
+    """Take in `paths` and what the settings name as sources, do all that is due, and pack the token ids that came.
 
     Args:
         home: the installation.
@@ -105,6 +109,7 @@ def night(
         ConfigError: the keys of token ids that the settings name cannot be used; nothing was taken in.
         LakeBusyError: something else was writing for longer than `wait_s`; the next run goes on from there.
         DiskFullError: the next run goes on from there.
+        WeighbridgeError: a source failed of which the settings say that this stops a night.
     """
     today = today or datetime.now(UTC).date()
     key_provider(home.settings)
@@ -113,6 +118,8 @@ def night(
     with turn(home, wait_s=wait_s):
         with spoken("taking files in"):
             taken = patiently(lambda: take_in(home, what_came(paths), intake), wait_s)
+            fetched = fetch(home, attempt=lambda work: patiently(work, wait_s))
+            taken = together([taken, fetched.result])
         done = walk(home, NIGHT, today=today, wait_s=wait_s)
         packed = None if done.refused else patiently(lambda: pack(home, taken.days, today), wait_s)
     return Night(
@@ -124,6 +131,7 @@ def night(
         work=done.work,
         packed=packed,
         refused=done.refused,
+        failed=fetched.failed,
     )
 
 

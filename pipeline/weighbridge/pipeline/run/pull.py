@@ -7,7 +7,7 @@ written last of all. A pull that was cut off is made again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -98,20 +98,48 @@ def pull_in(
         LakeError: the lake cannot be written; running this again finishes it.
     """
     connection = connection_of(home.settings, os.environ if env is None else env)
+    return pull_rows(home, intake, connection, since=since, until=until, now=now, always_since=True)
+
+
+def pull_rows(
+    home: Home,
+    intake: Intake,
+    connection: str,
+    *,
+    label: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    now: datetime | None = None,
+    always_since: bool = False,
+) -> Pulled:
+    """Take in the rows of a LiteLLM's SpendLogs.
+
+    Args:
+        home, intake, until, now: as for `pull_in`.
+        connection: how the database is reached.
+        label: which of several databases it is; each goes on where its own last pull ended.
+        since: the first moment of the first pull.
+        always_since: of this one too, whatever was pulled before.
+
+    Raises:
+        ConfigError: nothing says from when.
+        ContractError, DatabaseError, LakeError: as for `pull_in`.
+    """
     # What is still to come must not be taken for read.
     moment = (now or datetime.now(UTC)).replace(second=0, microsecond=0)
     end = moment if until is None else min(until, moment)
-    last = None if since is not None else _reached(home.lake())
+    last = None if since is not None and always_since else _reached(home.lake(), label)
     if since is None and last is None:
-        raise ConfigError("no rows of LiteLLM were pulled yet; say from which day on: --since 2026-03-01")
-    begin = since if since is not None else (last or end) - OVERLAP
-    window = Window(begin, end)
+        how = "--since 2026-03-01" if label is None else f'since = "2026-03-01" of the source {label}'
+        raise ConfigError(f"no rows of LiteLLM were pulled yet; say from which day on: {how}")
+    begin = last - OVERLAP if last is not None else since or end
+    window = Window(begin, end, label)
     results = []
     if last is not None:
-        back = Window(begin - LOOKS_BACK, begin)
+        back = Window(begin - LOOKS_BACK, begin, label)
         results.append(_one(home, intake, connection, back, updated_since=last - OVERLAP))
     results += [_one(home, intake, connection, day) for day in days_of(window)]
-    return Pulled(window, _together(results))
+    return Pulled(window, together(results))
 
 
 def days_of(window: Window) -> Iterator[Window]:
@@ -119,7 +147,7 @@ def days_of(window: Window) -> Iterator[Window]:
     at = window.since.astimezone(UTC)
     while at < window.until:
         midnight = at.replace(hour=0, minute=0, second=0, microsecond=0) + _DAY
-        yield Window(at, min(midnight, window.until))
+        yield Window(at, min(midnight, window.until), window.label)
         at = midnight
 
 
@@ -147,14 +175,15 @@ def _as_litellm(intake: Intake) -> Intake:
     )
 
 
-def _reached(lake: Lake) -> datetime | None:
-    """The end of the latest span that was pulled; null where none was."""
+def _reached(lake: Lake, label: str | None) -> datetime | None:
+    """The end of the latest span that was pulled of this database; null where none was."""
     files = lake.scan("segment", columns=["importer", "name"]).filter(pl.col("importer") == IMPORTER.name).collect()
     spans = [span for name in files["name"] if (span := Window.of(name)) is not None]
-    return max((span.until for span in spans), default=None)
+    return max((span.until for span in spans if span.label == label), default=None)
 
 
-def _together(results: list[IngestResult]) -> IngestResult:
+def together(results: Sequence[IngestResult]) -> IngestResult:
+    """Several accounts as one."""
     return IngestResult(
         files=tuple(file for result in results for file in result.files),
         days=tuple(sorted({day for result in results for day in result.days})),

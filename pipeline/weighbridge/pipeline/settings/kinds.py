@@ -6,17 +6,21 @@ import os
 import re
 import shlex
 import zoneinfo
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 from weighbridge.pipeline.settings.shape import InsideError, Kind, Shape
 from weighbridge.schemas.enumerations import Severity
+from weighbridge.schemas.tables import NAME
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _CENTURY = 36_500
 _FEWEST_DAYS, _MOST_DAYS = 7, 366
 _MINUTE = 60
+SOURCE_KINDS = ("files", "litellm")
+ON_FAILURE = ("note", "stop")
 
 
 def _location(value: str, folder: Path) -> str:
@@ -142,6 +146,50 @@ def _severity(value: str, _: Path) -> Severity:
         raise ValueError(", ".join(Severity)) from None
 
 
+def _secret_variable(value: str, _: Path) -> str:
+    if not value.isidentifier():
+        raise InsideError("", "is no name of an environment variable (not shown: it may hold a secret)")
+    return value
+
+
+def _importer(value: str, _: Path) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", value):
+        raise ValueError("the name of an importer, as `weighbridge ingest --importer` takes it")
+    return value
+
+
+def _given_name(value: str, _: Path) -> str:
+    if not re.fullmatch(NAME, value):
+        raise ValueError("a name: letters, digits and ._:/@-, at most 128")
+    return value
+
+
+def _source_name(value: str, _: Path) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
+        raise ValueError("a short word: small letters, digits, - and _, at most 32, the first a letter")
+    return value
+
+
+def _source_kind(value: str, _: Path) -> str:
+    if value not in SOURCE_KINDS:
+        raise ValueError(", ".join(SOURCE_KINDS))
+    return value
+
+
+def _on_failure(value: str, _: Path) -> str:
+    if value not in ON_FAILURE:
+        raise ValueError(", ".join(ON_FAILURE))
+    return value
+
+
+def _first_day(value: str, _: Path) -> datetime:
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        raise ValueError('a day, such as "2026-03-01"') from None
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
 def table(shape: Shape) -> Kind:
     """A table of this shape."""
     return Kind("a table", (dict,), shape.parse, shape)
@@ -165,4 +213,11 @@ RANGE = Kind("a list of two whole numbers", (list,), _range)
 WINDOW = Kind("a whole number", (int,), _window)
 FEW = Kind("a whole number", (int,), _few)
 ADDRESS = Kind("text", (str,), _address)
+SECRET_VARIABLE = Kind("text", (str,), _secret_variable)
+IMPORTER = Kind("text", (str,), _importer)
+GIVEN_NAME = Kind("text", (str,), _given_name)
+SOURCE_NAME = Kind("text", (str,), _source_name)
+SOURCE_KIND = Kind("text", (str,), _source_kind)
+ON_FAILURES = Kind("text", (str,), _on_failure)
+FIRST_DAY = Kind("text", (str,), _first_day)
 SEVERITY = Kind("text", (str,), _severity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from weighbridge.pipeline.settings.kinds import (
     table,
 )
 from weighbridge.pipeline.settings.shape import Kind
+from weighbridge.pipeline.settings.sources import SOURCES
 from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, RETENTION
 
 PREFIX = "WEIGHBRIDGE_"
@@ -93,6 +94,9 @@ class Settings:
     )
     litellm_database_file: Path | None = field(
         metadata=_knob(MAYBE_PATH, "", "file that says it instead; keep it at mode 0600")
+    )
+    sources: Sequence[Mapping[str, Any]] = field(
+        metadata=_knob(SOURCES, [], "what a night fetches itself: tables [[sources]] at the end of the file")
     )
     closes: Path = field(metadata=_knob(PATH, "closes", "folder that closed months are kept in"))
     close: Mapping[str, Any] = field(metadata=_knob(table(CLOSE), {}, "when a month may be closed"))
