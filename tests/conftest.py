@@ -18,6 +18,7 @@ settings.load_profile("weighbridge")
 ROOT = Path(__file__).resolve().parent.parent
 KEY = bytes(range(32))
 _READS = pytest.StashKey[bool]()
+_ID = pytest.StashKey[str]()
 
 
 def real_folder() -> Path:
@@ -29,6 +30,27 @@ def pytest_configure(config: pytest.Config) -> None:
     """A run that leaves nothing out looks at the whole of each space of cases, and at more examples."""
     if "not system" not in config.getoption("markexpr"):
         settings.load_profile(WHOLE)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that share what a fixture of their module makes go to one worker, so that it is made once."""
+    item.stash[_ID] = item.nodeid
+    if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
+        made = [fixtures[-1].scope for fixtures in item._fixtureinfo.name2fixturedefs.values()]
+        if "module" in made:
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix().replace("/", ".")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Write the group of a test into its id, as pytest-xdist 3.8 does where pytest 9.2 no longer looks for it.
+
+    Without this all groups are ignored, in silence.
+    """
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark and getattr(config.option, "loadgroup", False) and not item.nodeid.endswith(f"@{mark.args[0]}"):
+            item._id = item.id.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
 @pytest.fixture
@@ -50,7 +72,7 @@ def pytest_runtest_makereport(
     marker = os.environ.get("WEIGHBRIDGE_REAL_MARKER")
     if marker and report.when == "call" and report.passed and item.stash.get(_READS, False):
         with Path(marker).open("a", encoding="utf-8") as file:
-            file.write(item.nodeid + "\n")
+            file.write(item.stash[_ID] + "\n")
     return report
 
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from tests.pipeline.reconcile.conftest import Core, World, crowd
+from tests.sampling import examples
 
 from weighbridge.pipeline.reconcile.frames import frame_of
 
@@ -62,7 +63,7 @@ def check(outcomes: pl.DataFrame, parts: pl.DataFrame) -> None:
     assert outcomes.select(KEYS).is_duplicated().sum() == 0
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10, 25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     attempts=st.lists(
         st.tuples(st.integers(1, 6), ATTEMPT), max_size=12, unique_by=lambda item: (item[0], item[1]["source"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.sampling import some
 
 from weighbridge.schemas.enumerations import Ended
 from weighbridge.schemas.errors import ContractError
@@ -286,13 +287,13 @@ def test_sha256_of_a_file(tmp_path: Path) -> None:
 def test_every_bit_of_a_manifest_is_held_by_its_digest(tmp_path: Path) -> None:
     path = sealed(tmp_path)
     raw = (path / MANIFEST).read_bytes()
-    for place in range(8 * len(raw)):
+    for place in some(range(8 * len(raw)), 300):
         damaged = bytearray(raw)
         damaged[place // 8] ^= 1 << place % 8
         (path / MANIFEST).write_bytes(damaged)
         with pytest.raises(ContractError):
             read_manifest(path)
-    for length in range(len(raw)):
+    for length in some(range(len(raw)), 60):
         (path / MANIFEST).write_bytes(raw[:length])
         with pytest.raises(ContractError):
             read_manifest(path)

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.price.amount import price_reading
@@ -73,7 +74,7 @@ def readings(draw: Draw) -> dict[str, Any]:
     return {"model": model, "verdict": verdict, **seen}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(75, 300), deadline=None)
 @given(row=rows(), drawn=st.lists(readings(), max_size=12))
 def test_every_row_equals_the_scalar_price(row: PriceRow, drawn: list[dict[str, Any]]) -> None:
     fixed = {"attempt_hi": 0, "day": DAY, "source": "s", "child": 0, "report": 0, "revision": 0, "provider": "p"}
