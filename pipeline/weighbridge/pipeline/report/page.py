@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,7 @@ def render(
     digest: str,
 ) -> str:
     """The whole page."""
-    room = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
-    )
-    room.globals.update(plain=plain, shown=shown, pieces=pieces)
+    room = _room()
     worn = look(_SIMULATED_PAPER if simulated else "")
     return room.get_template("page.html").render(
         style=Markup(worn.style),  # noqa: S704 - our own file, not data
@@ -82,6 +80,16 @@ def render(
         notice=NOTICE,
         digest=digest,
     )
+
+
+@cache
+def _room() -> Environment:
+    """The templates; compiled once in a process, however many months it writes."""
+    room = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    room.globals.update(plain=plain, shown=shown, pieces=pieces)
+    return room
 
 
 # A page that is torn out still says what it is.

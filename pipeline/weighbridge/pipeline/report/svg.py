@@ -7,7 +7,9 @@ and shown in whatever the reader has of the same widths.
 
 from __future__ import annotations
 
+import json
 import re
+from functools import lru_cache
 from html import escape
 
 import vl_convert
@@ -31,9 +33,16 @@ _DROPPED = re.compile(r' (?:class|aria-[a-z]+|role|pointer-events|xmlns(?::[a-z]
 
 def picture(chart: Chart, width: int) -> str:
     """The chart as an SVG element, drawn for a plot `width` pixels wide, with title and description for readers."""
-    drawn = vl_convert.vegalite_to_svg(dict(chart.draw(width)), config=_CONFIG, allowed_base_urls=[])
+    drawn = _drawn(json.dumps(chart.draw(width)))
     name = f"{chart.name}_{width}"
     return _opened(_renamed(_DROPPED.sub("", drawn), name), chart, name)
+
+
+@lru_cache(maxsize=32)
+def _drawn(specification: str) -> str:
+    """As the engine draws it. A month that is told again with the same figures is not drawn again."""
+    svg: str = vl_convert.vegalite_to_svg(specification, config=_CONFIG, allowed_base_urls=[])
+    return svg
 
 
 def _renamed(svg: str, name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,18 @@ def write_page(path: Path, result: Validation, measured: Sequence[Measured], *, 
         raise
 
 
+@cache
+def _room() -> Environment:
+    """The templates, compiled once in a process."""
+    return Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+
+
 def render(result: Validation, measured: Sequence[Measured], *, title: str, today: date) -> str:
     """The page. The same result gives the same bytes."""
-    room = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     worn = look(_STYLE)
     broken = result.broken
-    return room.get_template(
-        "page.html"
-    ).render(
+    template = _room().get_template("page.html")
+    return template.render(
         style=Markup(worn.style),  # noqa: S704 - our own file, not data
         policy=Markup(worn.policy),  # noqa: S704 - our own words and a digest
         title=title,
