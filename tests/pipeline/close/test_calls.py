@@ -65,10 +65,10 @@ def answered(office: Office, number: int, about: tuple[str, str, str], body: Any
     """An attempt of `total` tokens and the report of its answer."""
     provider, api, model = about
     day = f"2026-03-0{number}T10:00:00"
-    named = {"provider": provider, "api": api}
+    named: dict[str, Any] = {"provider": provider, "api": api}
     office.attempt(number, day, model_served=model, input_computed=total[0], output_computed=total[1], **named)
     (part,) = parts_of(api, response=body)
-    leaves = {
+    leaves: dict[str, Any] = {
         "leaf_shape": part.flattened.shape,
         "leaf_integers": part.flattened.integers(),
         "leaf_texts": part.flattened.texts(),

@@ -24,6 +24,8 @@ from weighbridge.pipeline.report.report import write_report
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.enumerations import Severity
 
+pytestmark = pytest.mark.xdist_group("closed months")
+
 
 def changed_later(office: Office) -> None:
     """Everything about March changes in the lake: late rows, prices, findings."""
@@ -33,11 +35,19 @@ def changed_later(office: Office) -> None:
     office.find("found_later", Severity.WARNING)
 
 
-def test_the_report_of_a_closed_month_never_changes(closed: Office, tmp_path: Path) -> None:
-    before = write_report(closed.lake, month="2026-03", out=tmp_path / "before")
-    changed_later(closed)
-    now = write_report(closed.lake, month="2026-03", out=tmp_path / "now")
-    records = closed_records(closed.lake, closed.packs, ["2026-03"])
+@pytest.fixture(scope="module")
+def overtaken(closed_once: Office, tmp_path_factory: pytest.TempPathFactory) -> Office:
+    """March closed, and then everything about it changed; only to be read."""
+    office = closed_once.copy(tmp_path_factory.mktemp("overtaken") / "office")
+    changed_later(office)
+    assert office.lake
+    return office
+
+
+def test_the_report_of_a_closed_month_never_changes(closed_once: Office, overtaken: Office, tmp_path: Path) -> None:
+    before = write_report(closed_once.lake, month="2026-03", out=tmp_path / "before")
+    now = write_report(overtaken.lake, month="2026-03", out=tmp_path / "now")
+    records = closed_records(overtaken.lake, overtaken.packs, ["2026-03"])
     frozen = write_report(records, month="2026-03", out=tmp_path / "frozen")
     assert now.digest != before.digest
     assert frozen.digest == before.digest
@@ -46,45 +56,46 @@ def test_the_report_of_a_closed_month_never_changes(closed: Office, tmp_path: Pa
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Pacific/Auckland"])
-def test_it_does_not_change_in_other_zones_either(closed: Office, zone: str) -> None:
+def test_it_does_not_change_in_other_zones_either(closed_once: Office, overtaken: Office, zone: str) -> None:
     # March has the days on which Berlin and New York turn their clocks; Auckland is most of a day ahead.
     def shown(lake: Any) -> list[Any]:
         view = View(lake, period_of(month="2026-03", first=None, last=None, zone=zone, held=[]))
         return [view.get(sheet).rows for sheet in (totals, daily, token_classes, statuses)]
 
-    before = shown(closed.lake)
-    changed_later(closed)
-    assert shown(closed.lake) != before
-    assert shown(closed_records(closed.lake, closed.packs, ["2026-02", "2026-03", "2026-04"])) == before
+    before = shown(closed_once.lake)
+    assert shown(overtaken.lake) != before
+    assert shown(closed_records(overtaken.lake, overtaken.packs, ["2026-02", "2026-03", "2026-04"])) == before
 
 
-def test_an_open_month_is_read_from_the_lake(closed: Office, tmp_path: Path) -> None:
-    changed_later(closed)
-    records = closed_records(closed.lake, closed.packs, ["2026-04"])
+def test_an_open_month_is_read_from_the_lake(overtaken: Office) -> None:
+    records = closed_records(overtaken.lake, overtaken.packs, ["2026-04"])
     for table in ("attempt", "reading", "reconciled"):
         april = pl.col("day").dt.month() == 4
         held = records.scan(table).filter(april).sort("attempt_lo").collect()
-        assert held.equals(closed.lake.scan(table).filter(april).sort("attempt_lo").collect())
+        assert held.equals(overtaken.lake.scan(table).filter(april).sort("attempt_lo").collect())
 
 
 @pytest.mark.parametrize(("first", "last"), [(None, None), (date(2026, 3, 15), None), (None, date(2026, 3, 15))])
-def test_a_range_that_spans_both_is_read_from_both(closed: Office, first: date | None, last: date | None) -> None:
-    before = closed.lake.scan("reading", first=first, last=last).sort("attempt_lo", "day").collect()
-    days = closed.lake.days("reading")
-    changed_later(closed)
-    records = closed_records(closed.lake, closed.packs, ["2026-03", "2026-04"])
+def test_a_range_that_spans_both_is_read_from_both(
+    closed_once: Office, overtaken: Office, first: date | None, last: date | None
+) -> None:
+    before = closed_once.lake.scan("reading", first=first, last=last).sort("attempt_lo", "day").collect()
+    records = closed_records(overtaken.lake, overtaken.packs, ["2026-03", "2026-04"])
     held = records.scan("reading", first=first, last=last).sort("attempt_lo", "day").collect()
     assert held.equals(before)
-    assert records.days("reading") == days
+    assert records.days("reading") == closed_once.lake.days("reading")
     assert records.days("token_run") == []
 
 
-def test_findings_of_a_closed_month_are_those_it_was_closed_with(closed: Office) -> None:
-    before = closed.lake.scan("finding").filter(pl.col("period") == "2026-03").collect()["finding_id"]
-    changed_later(closed)
+def test_findings_of_a_closed_month_are_those_it_was_closed_with(closed_once: Office, overtaken: Office) -> None:
+    of_march = pl.col("period") == "2026-03"
+    before, now = (
+        set(o.lake.scan("finding").filter(of_march).collect()["finding_id"]) for o in (closed_once, overtaken)
+    )
+    assert now != before
     for months in (["2026-03"], ["2026-03", "2026-04"]):
-        held = closed_records(closed.lake, closed.packs, months).scan("finding").filter(pl.col("period") == "2026-03")
-        assert set(held.collect()["finding_id"]) == set(before)
+        held = closed_records(overtaken.lake, overtaken.packs, months).scan("finding").filter(of_march)
+        assert set(held.collect()["finding_id"]) == before
 
 
 def test_a_closed_month_is_never_read_from_anywhere_else(closed: Office) -> None:
@@ -98,14 +109,12 @@ def test_a_closed_month_is_never_read_from_anywhere_else(closed: Office) -> None
         closed_records(closed.lake, closed.packs, ["2026-03"])
 
 
-def test_figures_of_a_closed_month_are_those_it_was_closed_with(closed: Office) -> None:
-    before = figures(closed.lake, "2026-03")
-    changed_later(closed)
-    found = closed_figures(closed.lake, closed.packs, "2026-03")
+def test_figures_of_a_closed_month_are_those_it_was_closed_with(closed_once: Office, overtaken: Office) -> None:
+    found = closed_figures(overtaken.lake, overtaken.packs, "2026-03")
     assert found is not None
-    assert flat(found.figures) == flat(before)
-    assert flat(found.figures) != flat(figures(closed.lake, "2026-03"))
-    (row,) = closed.lake.scan("close").collect().to_dicts()
+    assert flat(found.figures) == flat(figures(closed_once.lake, "2026-03"))
+    assert flat(found.figures) != flat(figures(overtaken.lake, "2026-03"))
+    (row,) = overtaken.lake.scan("close").collect().to_dicts()
     assert (found.period, found.root, found.figures_digest) == ("2026-03", row["root"], row["figures_digest"])
 
 

@@ -85,29 +85,16 @@ def test_the_gate_of_validation_holds_a_month_back(filled: Office) -> None:
     assert codes(filled, gate=True) == []
 
 
-def test_readings_that_are_not_those_of_now_hold_it_back(filled: Office) -> None:
+def test_what_is_not_that_of_now_holds_it_back(filled: Office) -> None:
+    """Readings, comparisons, prices and findings, one after the other; once all are made anew it is closed."""
     filled.report(60, "2026-03-09")
     assert codes(filled) == ["readings_out_of_date"]
-    filled.weigh()
-    assert codes(filled) == []
-
-
-def test_prices_that_are_not_those_of_now_hold_it_back(filled: Office) -> None:
-    filled.prices = book(gpt="3")
-    assert codes(filled) == ["prices_out_of_date"]
-    filled.weigh()
-    assert codes(filled) == []
-
-
-def test_comparisons_that_are_not_those_of_now_hold_it_back(filled: Office) -> None:
-    filled.both(60, "2026-03-09T10:00:00")
     filled.read()
     assert codes(filled) == ["comparisons_out_of_date"]
     filled.weigh()
-    assert codes(filled) == []
-
-
-def test_findings_that_are_not_those_of_now_hold_it_back(filled: Office) -> None:
+    filled.prices = book(gpt="3")
+    assert codes(filled) == ["prices_out_of_date"]
+    filled.read()
     filled.find("report_lost", Severity.INFO)  # as if an earlier reconciliation had found it
     assert codes(filled) == ["findings_out_of_date"]
     filled.weigh()

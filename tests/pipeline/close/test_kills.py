@@ -15,6 +15,8 @@ from tests.pipeline.close.conftest import Office, contents
 
 from weighbridge.pipeline.close import pins
 
+pytestmark = pytest.mark.xdist_group("killed closes")
+
 _ROOT = Path(__file__).resolve().parents[3]
 # Kills itself before the n-th change of the file system below the installation. The lake's own library writes without
 # Python, so each of its commits counts through the lock and the files around it.
@@ -91,7 +93,16 @@ def test_a_kill_at_a_few_steps_changes_nothing_in_the_end(
 ) -> None:
     whole, steps = unkilled
     assert steps > 60
-    for at in (1, *random.Random(5).sample(range(2, steps), 2), steps):
+    for at in (random.Random(5).randrange(2, steps), steps):
+        ends_alike(filled_once, whole, steps, at, tmp_path / str(at))
+
+
+@pytest.mark.system
+def test_a_kill_at_some_more_steps_changes_nothing_in_the_end(
+    filled_once: Office, unkilled: tuple[Office, int], tmp_path: Path
+) -> None:
+    whole, steps = unkilled
+    for at in (1, *random.Random(6).sample(range(2, steps), 3)):
         ends_alike(filled_once, whole, steps, at, tmp_path / str(at))
 
 

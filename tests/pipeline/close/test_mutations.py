@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("mutations")
+
 BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "close_mutations.py"
 
 
@@ -38,8 +40,9 @@ def test_the_month_holds_before_anything_is_changed(bench: Any) -> None:
     assert found.receipts
 
 
-def test_every_kind_of_mutation_is_found_and_named(mutations: Any, bench: Any) -> None:
-    kinds, missed = mutations.run(bench, 3 * len(mutations.EVERY), seed=11, figures_every=0)
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.system)])
+def test_every_kind_of_mutation_is_found_and_named(mutations: Any, bench: Any, times: int) -> None:
+    kinds, missed = mutations.run(bench, times * len(mutations.EVERY), seed=11, figures_every=0)
     assert missed == []
     assert len(kinds) == len(mutations.EVERY)
     assert bench.sealed.verify().sound  # all was put back
