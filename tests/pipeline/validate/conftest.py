@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import count
@@ -13,13 +13,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.by_hand import judging_by_hand
 from tests.conftest import KEY
 
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake import lake as lake_module
-from weighbridge.pipeline.validate import validate as validate_module
-from weighbridge.pipeline.validate.suite import NoneBreaks, NotBelow, Sheet, Verdict
 from weighbridge.schemas.segment import write_segment
 from weighbridge.schemas.table import Column
 from weighbridge.schemas.tables import CURRENCY, HEX32, HEX64, NAME, PSEUDONYM, ROUTE, TABLES, UNASSIGNED
@@ -160,25 +159,11 @@ def take(lake: Lake, *paths: Path, **given: Any) -> IngestResult:
     return ingest(paths, lake, key=KEY, day=DAY, **given)
 
 
-def judged_by_hand(sheets: Sequence[Sheet]) -> list[Verdict]:
-    """What Great Expectations says of these sheets, without it; that it says so is tested in `test_suite`."""
-
-    def verdict(sheet: Sheet, expected: NoneBreaks | NotBelow) -> Verdict:
-        if isinstance(expected, NoneBreaks):
-            counts: list[Any] = [*sheet.columns[expected.rule]]
-            return Verdict(sheet.name, expected.rule, not sum(counts))
-        pairs: list[Any] = list(zip(sheet.columns[expected.column], sheet.columns[expected.limit], strict=True))
-        below = tuple(n for n, (figure, limit) in enumerate(pairs) if None not in {figure, limit} and figure < limit)
-        return Verdict(sheet.name, expected.rule, not below, below)
-
-    return [verdict(sheet, expected) for sheet in sheets if sheet.rows for expected in sheet.expected]
-
-
 @pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that validate many times over and are about something else: half a second less each time."""
-    monkeypatch.setattr(validate_module, "judge", judged_by_hand)
-    monkeypatch.setattr(validate_module, "load", lambda: None)
+def by_hand() -> Iterator[None]:
+    """For tests that validate many times over and are about something else."""
+    with judging_by_hand():
+        yield
 
 
 @pytest.fixture

@@ -130,3 +130,16 @@ def test_each_source_has_limits_of_its_own_and_is_judged_from_its_first_day_to_w
         ("b", DAY, 3),
     ]
     assert [(f.source, f.silent, f.limit) for f in fresh] == [("a", 10, 2), ("b", 10, None)]
+
+
+def test_a_row_of_a_day_still_to_come_hides_no_silence_and_moves_no_limit() -> None:
+    usual = past(*[5] * 10)
+    far = usual | {DAY + 4000 * A_DAY: 1}
+    assert freshness("s", far, DAY + 3 * A_DAY) == freshness("s", usual, DAY + 3 * A_DAY)
+    assert volume("s", far, DAY, NEXT) == volume("s", usual, DAY, NEXT)
+
+
+def test_days_still_to_come_are_told_with_how_far_ahead_they_are(rows: Rows) -> None:
+    put(rows, "a", past(*[20] * 14) | {NEXT: 3, DAY + 30 * A_DAY: 1})
+    volumes, _ = found(rows, [NEXT, DAY + 30 * A_DAY], DAY)
+    assert volumes == [Volume("a", NEXT, 3, ahead=1), Volume("a", DAY + 30 * A_DAY, 1, ahead=30)]

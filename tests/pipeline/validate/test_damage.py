@@ -156,6 +156,18 @@ def test_rows_that_are_gone_take_what_was_found_about_them_along(rows: Rows) -> 
     assert (rows.lake.rows("finding"), entries(rows.lake)) == (0, [])
 
 
+def test_a_row_of_a_far_day_is_a_finding_and_one_of_tomorrow_is_none(rows: Rows) -> None:
+    days = [DAY, DAY + timedelta(days=1), DAY + timedelta(days=400)]
+    for place, day in enumerate(days):
+        rows.put("attempt", clean("attempt", place, day, arrived_at=None))
+    rows.put("segment", account(rows=len(days)))
+    found = validated(rows.lake, tables=["attempt"], today=DAY)
+    assert found.gate
+    assert [(v.rule, v.day, v.expected, v.observed, v.rows) for v in found.broken] == [
+        ("day_still_to_come", days[2], 1, 400, 1)
+    ]
+
+
 def test_sources_without_a_name_are_one_and_do_not_stand_twice(rows: Rows) -> None:
     """Two findings of one id would break the key of the table of findings, and shut the gate for good."""
     days = [DAY - timedelta(days=back) for back in range(15, 0, -1)]

@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.pipeline.validate.conftest import judged_by_hand
+from tests.by_hand import judged_by_hand
 
 from weighbridge.pipeline.validate.contract import contract
 from weighbridge.pipeline.validate.rule import Gravity
