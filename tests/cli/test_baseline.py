@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Terminal, quietly
 from tests.pipeline.baseline.conftest import FIRST, lake_of, line
+from tests.pipeline.validate.conftest import clean, frame
 
+from weighbridge.cli.commands.baseline import _days
+from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.simulate.incidents import Incident, IncidentKind
 
 GROWN = Incident(kind=IncidentKind.OUTPUT_GROWTH, line=0, first=30, days=2, size=3.0)
@@ -45,6 +48,14 @@ def test_a_run_judges_the_last_day_and_says_what_left_its_baseline(weighbridge: 
     assert "promise: at most 5 % of days beyond 5 %" in ran.out
     again = weighbridge("baseline", "run", "--config", home)
     assert (again.code, "baseline_exceeded │" in again.out) == (1, False)
+
+
+def test_a_record_of_a_day_still_to_come_is_not_what_is_judged(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    for number, day in enumerate((LAST, date(2199, 1, 1))):
+        lake.append("attempt", frame("attempt", [clean("attempt", number, day)]))
+    assert _days(lake, None, None, None) == [LAST]
+    assert _days(lake, "2199-01", None, None) == [date(2199, 1, 1)]
 
 
 def test_a_run_over_a_range_is_told_as_json(weighbridge: Terminal, home: Path) -> None:

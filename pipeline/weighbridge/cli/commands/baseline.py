@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -43,9 +43,9 @@ def run(
 ) -> int:
     """Judge days: limits of every cell, which cells left them, what moved, and what it costs.
 
-    Without a range it is the last day that has attempts. Run again, it changes nothing. New findings go to the webhook
-    and the state of the day to the file the settings name under `alerts`. Exit 1 where a finding of baselines about
-    these months is open and at least a warning.
+    Without a range it is the last day that has attempts and is not still to come. Run again, it changes nothing. New
+    findings go to the webhook and the state of the day to the file the settings name under `alerts`. Exit 1 where a
+    finding of baselines about these months is open and at least a warning.
     """
     from weighbridge.pipeline.baseline.alerts import alert
     from weighbridge.pipeline.baseline.baseline import baseline as judge
@@ -157,7 +157,9 @@ def _days(lake: Lake, month: str | None, since: date | None, until: date | None)
     if not held:
         raise ConfigError("the lake has no attempts yet; run `weighbridge ingest` first")
     if month is None and since is None and until is None:
-        return held[-1:]
+        # A record with a wrong clock may be of any day: one that is still to come is judged only where it is named.
+        today = datetime.now(UTC).date()
+        return [day for day in held if day <= today][-1:] or held[-1:]
     days = [
         day
         for day in held

@@ -32,6 +32,8 @@ FEWEST = 14
 _SECOND = 20
 _SLACK = 10
 _HABIT = 4
+# Days a row may lie ahead: two clocks need not agree about midnight.
+MOST_AHEAD = 1
 _A_DAY = timedelta(days=1)
 
 
@@ -46,6 +48,7 @@ class Volume:
         low, high: the limits, both inclusive; null: no verdict.
         days: how many days the window has.
         promise: how often an exchangeable day lies outside the unwidened limits, null where there is no verdict.
+        ahead: how many days it lies after today.
     """
 
     source: str
@@ -55,6 +58,7 @@ class Volume:
     high: int | None = None
     days: int = 0
     promise: float | None = None
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ def arrivals(
         freshnesses.append(freshness(source, rows[source], today))
         # After its last day a source is judged for as long as freshness does not speak.
         last = freshnesses[-1].newest + (freshnesses[-1].limit or 0) * _A_DAY
-        inside = sorted(day for day in days if min(rows[source]) <= day <= last)
+        ahead = {day for day in rows[source] if day > today}
+        inside = sorted(day for day in days if min(rows[source]) <= day <= last or day in ahead)
         volumes += [volume(source, rows[source], day, today) for day in inside]
     return volumes, freshnesses
 
@@ -131,6 +136,8 @@ def _by_source(
 def volume(source: str, of_source: Mapping[date, int], day: date, today: date) -> Volume:
     """The rows of one source on one day, held against its window."""
     rows = of_source.get(day, 0)
+    if day > today:
+        return Volume(source, day, rows, ahead=(day - today).days)
     start = max(min(of_source), day - WINDOW * _A_DAY)
     window = sorted(of_source.get(start + n * _A_DAY, 0) for n in range((day - start).days))
     if len(window) < FEWEST or sum(map(bool, window)) * 2 < len(window):
@@ -144,9 +151,9 @@ def volume(source: str, of_source: Mapping[date, int], day: date, today: date) -
 
 def freshness(source: str, of_source: Mapping[date, int], today: date) -> Freshness:
     """How long a source has been silent, against the pauses it is used to make."""
-    newest = max(of_source)
+    newest = max((day for day in of_source if day <= today), default=max(of_source))
     silent = max(0, (today - newest).days)
-    active = sorted(day for day in of_source if day >= newest - WINDOW * _A_DAY)
+    active = sorted(day for day in of_source if newest - WINDOW * _A_DAY <= day <= newest)
     if silent > WINDOW or len(active) < _HABIT:
         return Freshness(source, newest, silent, None, silent > WINDOW)
     pauses = [(later - earlier).days for earlier, later in pairwise(active)]

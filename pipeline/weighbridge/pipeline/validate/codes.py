@@ -28,6 +28,7 @@ CURES: dict[Kind, str] = {
     Kind.LOW: "Far fewer rows than this source's days have had: look for files that did not arrive, and ingest them.",
     Kind.HIGH: "Far more rows than this source's days have had: look for a loop of retries, or a file taken in twice.",
     Kind.FRESH: "This source has been silent for longer than is usual: see that its agent or export still runs.",
+    Kind.AHEAD: "A clock was ahead where these rows were written, or is behind here: set it, and read them again.",
 }
 CODES = frozenset(map(str, CURES))
 SEVERITY = {Gravity.CRITICAL: Severity.ERROR, Gravity.WARNING: Severity.WARNING}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from weighbridge.pipeline.validate.arrivals import Volume
+from weighbridge.pipeline.validate.arrivals import MOST_AHEAD, Volume
 from weighbridge.pipeline.validate.measure import Measured
 from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
 from weighbridge.schemas.tables import TABLES
@@ -97,7 +97,7 @@ def _arrivals(found: Measured, days: Sequence[date]) -> Iterator[dict[str, objec
                 continue
             low = volume.low is not None and volume.rows < volume.low
             high = volume.high is not None and volume.rows > volume.high
-            cells.append((f"{volume.rows:,}", "warn" if low or high else ""))
+            cells.append((f"{volume.rows:,}", "warn" if low or high or volume.ahead > MOST_AHEAD else ""))
         last = max(volumes.values(), key=lambda volume: volume.day, default=None)
         yield {
             "source": fresh.source,

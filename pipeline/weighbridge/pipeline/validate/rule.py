@@ -43,6 +43,7 @@ class Kind(StrEnum):
     LOW = "volume_low"
     HIGH = "volume_high"
     FRESH = "source_silent"
+    AHEAD = "day_still_to_come"
     NOTE = "note"  # never a finding
 
 

@@ -8,6 +8,7 @@ from datetime import date
 
 import polars as pl
 
+from weighbridge.pipeline.validate.arrivals import MOST_AHEAD
 from weighbridge.pipeline.validate.hold import held
 from weighbridge.pipeline.validate.measure import Measured, frame
 from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
@@ -42,6 +43,8 @@ def _arrivals(found: Measured) -> Sheet:
         "rows": [volume.rows for volume in volumes] + none_f,
         "low": [volume.low for volume in volumes] + none_f,
         "high": [volume.high for volume in volumes] + none_f,
+        "ahead": [volume.ahead for volume in volumes] + none_f,
+        "most ahead": [MOST_AHEAD] * len(volumes) + none_f,
         "silent": none_v + [each.silent for each in fresh],
         "limit": none_v + [each.limit for each in fresh],
     }
@@ -52,6 +55,7 @@ def _arrivals(found: Measured) -> Sheet:
         (
             NotBelow(str(Kind.LOW), warning, "is not far below what the days of this source have had", "rows", "low"),
             NotBelow(str(Kind.HIGH), warning, "is not far above what the days of this source have had", "high", "rows"),
+            NotBelow(str(Kind.AHEAD), warning, "is of no day that is still to come", "most ahead", "ahead"),
             NotBelow(str(Kind.FRESH), warning, "is not silent for longer than is usual", "limit", "silent"),
         ),
     )
@@ -134,6 +138,17 @@ def _of_arrival(found: Measured, kind: Kind, row: int) -> Violation:
             unit="days",
         )
     volume = found.volumes[row]
+    if kind is Kind.AHEAD:
+        return Violation(
+            **about,  # type: ignore[arg-type]
+            says="is of no day that is still to come",
+            day=volume.day,
+            rows=volume.rows,
+            source=volume.source,
+            expected=MOST_AHEAD,
+            observed=volume.ahead,
+            unit="days",
+        )
     return Violation(
         **about,  # type: ignore[arg-type]
         says="is about as many as the days of this source have had",
