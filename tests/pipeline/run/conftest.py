@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from tests.by_hand import by_great_expectations, judging_by_hand, mostly_by_hand  # noqa: F401 - fixtures
 
 from weighbridge.pipeline.run.demo import new_home
 from weighbridge.pipeline.run.home import Home, open_home
@@ -64,7 +65,8 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(waiting: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     """The installation after a night that nothing happened to; only to be read."""
     home = copied(waiting, tmp_path_factory.mktemp("undisturbed") / "home")
-    night(home, [home.spool], INTAKE, today=TODAY)
+    with judging_by_hand():
+        night(home, [home.spool], INTAKE, today=TODAY)
     return home
 
 

@@ -17,6 +17,8 @@ from weighbridge.pipeline.simulate.expected import ExpectedFinding
 from weighbridge.pipeline.simulate.simulate import simulate
 from weighbridge.schemas.errors import ConfigError
 
+pytestmark = pytest.mark.xdist_group("demo")
+
 ATTEMPTS, DAYS, FIRST_DAY = 2_000, 16, date(2026, 1, 24)
 MADE: dict[str, Any] = {"attempts": ATTEMPTS, "days": DAYS, "start": FIRST_DAY, "seed": 3}
 

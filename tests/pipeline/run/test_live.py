@@ -30,6 +30,8 @@ from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
 
 IN, OUT = Direction.INPUT, Direction.OUTPUT
+# Two servers, a model and some ninety calls, made once on one worker; `.ci/run` looks at all that came of them.
+one_run = pytest.mark.xdist_group("live")
 TIMES = Counter({"refused": 1, "failed": 1, "retry": 2})  # of every other kind one for each question
 
 
@@ -75,11 +77,15 @@ def holds_for_all(served: LiveResult, kinds: set[tuple[str, str]]) -> None:
     assert served.unexplained == []
 
 
+@pytest.mark.system
+@one_run
 def test_every_kind_of_call_has_its_cause_and_no_residual(served: LiveResult) -> None:
     own = {pair for pair in EXPECTED if pair[0] == OWN}
     holds_for_all(served, own if served.serve is None else set(EXPECTED) - ONLY_ALONE)
 
 
+@pytest.mark.system
+@one_run
 def test_both_sides_agree_where_nothing_is_peculiar(with_serve: LiveResult) -> None:
     """Through the header, or where the client has no agent, through the id of the answer."""
     for kind in ("plain", "stream", "stop string", "end token", "known by its answer"):
@@ -93,6 +99,8 @@ def test_both_sides_agree_where_nothing_is_peculiar(with_serve: LiveResult) -> N
     assert mine == set(attempts(with_serve, "recorded-answers"))
 
 
+@pytest.mark.system
+@one_run
 def test_what_was_withheld_is_what_a_recount_cannot_find(with_serve: LiveResult) -> None:
     for row in rows(with_serve, SERVE, "end token", OUT):
         assert row.withheld == {WithheldReason.END_TOKEN: 1}
@@ -104,6 +112,8 @@ def test_what_was_withheld_is_what_a_recount_cannot_find(with_serve: LiveResult)
         assert row.difference == -row.recounted
 
 
+@pytest.mark.system
+@one_run
 def test_the_small_server_differs_where_it_is_meant_to(served: LiveResult) -> None:
     """Stop strings cut something off, streams were really left, only the shorter prompts were padded."""
     for row in rows(served, OWN, "stop string", OUT):
@@ -122,6 +132,8 @@ def test_the_small_server_differs_where_it_is_meant_to(served: LiveResult) -> No
         assert row.computed == row.recounted
 
 
+@pytest.mark.system
+@one_run
 def test_choices_are_children_of_one_attempt(served: LiveResult) -> None:
     """The prompt is counted once, the output of all choices together."""
     children = served.home.lake().scan("child").collect()
@@ -133,6 +145,8 @@ def test_choices_are_children_of_one_attempt(served: LiveResult) -> None:
         assert row.computed == row.reported == row.recounted == mine["output_computed"].sum() == CHOICES * LENGTH
 
 
+@pytest.mark.system
+@one_run
 def test_a_retry_is_a_second_attempt_of_one_request(served: LiveResult) -> None:
     client, engine = attempts(served, "demo-client"), attempts(served, "demo-engine")
     again = {client[row.attempt]["request_lo"]: row.attempt for row in rows(served, OWN, "retry", OUT)}
@@ -145,6 +159,8 @@ def test_a_retry_is_a_second_attempt_of_one_request(served: LiveResult) -> None:
         assert row.attempt not in engine
 
 
+@pytest.mark.system
+@one_run
 def test_all_sides_name_one_tokenizer_and_one_template(served: LiveResult) -> None:
     found = served.home.lake().scan("attempt").filter(pl.col("tokenizer").is_not_null()).collect()
     sides = {"demo-client", "demo-engine"} | ({"serve-engine"} if served.serve else set())
@@ -156,6 +172,8 @@ def test_all_sides_name_one_tokenizer_and_one_template(served: LiveResult) -> No
     assert (recounted["recount_template"] > 0).all()
 
 
+@pytest.mark.system
+@one_run
 def test_the_table_adds_up(served: LiveResult) -> None:
     table = {(row["server"], row["kind"], row["direction"]): row for row in as_frame(served.weighed).to_dicts()}
     assert len(table) == 2 * len({(row.server, row.kind) for row in served.weighed})
@@ -166,6 +184,8 @@ def test_the_table_adds_up(served: LiveResult) -> None:
     assert table[OWN, "stop string", "output"]["causes"] == table[OWN, "stop string", "output"]["withheld"]
 
 
+@pytest.mark.system
+@one_run
 def test_what_is_found_is_what_was_put_in(served: LiveResult) -> None:
     found = served.home.lake().scan("finding").collect()
     causes = {cause for pair in EXPECTED.values() for cause in pair if cause is not None}
@@ -174,6 +194,8 @@ def test_what_is_found_is_what_was_put_in(served: LiveResult) -> None:
     assert set(found["severity"]) == {"info", "notice", "warning"}
 
 
+@pytest.mark.system
+@one_run
 def test_no_text_of_the_calls_is_anywhere(served: LiveResult) -> None:
     words = [question.encode() for question in QUESTIONS] + [b"demo-tenant", b" lorry"]  # a word of every other answer
     files = [path for path in served.home.root.rglob("*") if path.is_file()]

@@ -21,6 +21,8 @@ from weighbridge.pipeline.run.step import Work
 from weighbridge.pipeline.run.steps import ADJUST, ANEW, PRICE, RECONCILE, REPORT, VALIDATE
 from weighbridge.schemas.errors import ConfigError
 
+pytestmark = pytest.mark.xdist_group("nights")
+
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

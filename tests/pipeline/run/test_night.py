@@ -32,6 +32,9 @@ from weighbridge.pipeline.simulate.simulate import simulate
 from weighbridge.schemas.errors import ConfigError, LakeBusyError, Transient
 from weighbridge.schemas.segment import write_segment
 
+# One worker makes the night that all others are held against.
+pytestmark = pytest.mark.xdist_group("nights")
+
 DAYS = [FIRST_DAY + timedelta(days=number) for number in range(5)]
 MONTHS = ("2026-01",)
 QUALITY = "reports/data-quality.html"
@@ -190,8 +193,8 @@ def test_a_day_without_attempts_between_two_others_changes_nothing_about_them(
 @pytest.mark.parametrize(
     ("zone", "first"),
     [
-        ("Europe/Berlin", date(2026, 3, 29)),  # the clock goes forward on the first of these days
-        ("America/New_York", date(2026, 10, 30)),  # and back on 1 November
+        pytest.param("Europe/Berlin", date(2026, 3, 29), marks=pytest.mark.system),  # forward on the first day
+        pytest.param("America/New_York", date(2026, 10, 30), marks=pytest.mark.system),  # and back on 1 November
         ("Pacific/Auckland", date(2026, 9, 27)),  # forward, and the last UTC day is partly 1 October
     ],
 )
@@ -292,7 +295,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.parametrize("size", [2_000, 60_000])
+@pytest.mark.parametrize("size", [2_000, pytest.param(60_000, marks=pytest.mark.system)])
 def test_a_full_disk_stops_a_night_and_the_next_one_goes_on(
     home: Home, undisturbed: Home, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,7 +332,9 @@ def test_a_gate_that_refuses_stops_the_night_and_nothing_is_lost(
     assert weighed(home) == weighed(undisturbed)
 
 
-def test_rows_that_break_the_contract_stop_a_night_before_it_reconciles(undisturbed: Home, tmp_path: Path) -> None:
+def test_rows_that_break_the_contract_stop_a_night_before_it_reconciles(
+    undisturbed: Home, tmp_path: Path, by_great_expectations: None
+) -> None:
     home = copied(undisturbed.root, tmp_path / "again")
     before = outcome(home)
     lake = home.lake()

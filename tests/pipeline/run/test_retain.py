@@ -18,6 +18,8 @@ from weighbridge.schemas.errors import ConfigError, LakeBusyError
 
 NOW = datetime(2026, 1, 12, 5, 5, tzinfo=UTC)
 
+pytestmark = pytest.mark.xdist_group("nights")
+
 
 def kept(home: Home, **days: int) -> Home:
     """The installation with other times."""
