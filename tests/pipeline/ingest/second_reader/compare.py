@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from tests.pipeline.ingest.second_reader.meaning import Meaning
+from tests.pipeline.ingest.second_reader.modalities import KINDS, expected
 from tests.pipeline.ingest.second_reader.reader import Record, Usage, has_tokens, shape_of, understood
 
 from weighbridge.pipeline import UsageReading, read_usage
@@ -56,6 +57,20 @@ def compared(records: Iterable[Record], chosen: Callable[[Record], bool]) -> See
     return seen
 
 
+def agree_on_cells(record: Record, usage: Usage, documented: Meaning, reading: UsageReading) -> None:
+    """Each modality as the answer states it; of one it does not state there is nothing, or nothing is known."""
+    cells = expected(usage, documented)
+    for name, found in reading.cells.items():
+        if name in cells:
+            assert found == cells[name], (record["id"], name)
+        else:
+            assert found in {0, None}, (record["id"], name)
+    for part in ("input_uncached", "cache_read", "output_visible"):
+        whole, parts = reading.counts[part], [reading.cells[f"{part}_{kind}"] or 0 for kind in KINDS]
+        assert min(parts) >= 0, (record["id"], part)
+        assert whole is None or sum(parts) <= whole, (record["id"], part)
+
+
 def agree(record: Record, usage: Usage, reading: UsageReading) -> None:
     """One call: the same meaning, the verdict that the number of possible meanings asks for, the total as told."""
     documented, possible = understood(record, usage)
@@ -68,5 +83,7 @@ def agree(record: Record, usage: Usage, reading: UsageReading) -> None:
         assert meant(reading) == documented, record["id"]
         assert reading.verdict is (Verdict.PROVED if len(possible) == 1 else Verdict.ASSUMED), record["id"]
         assert told is None or reading.total == told, record["id"]
+        assert documented is not None, record["id"]
+        agree_on_cells(record, usage, documented, reading)
     if record["api_flavor"] != "other:/v1beta/cachedContents":  # that total is what was written, not a sum
         assert reading.reported_total == told, record["id"]
