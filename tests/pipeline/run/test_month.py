@@ -99,7 +99,8 @@ def test_a_clock_that_jumps_back_opens_no_closed_month(
     assert home.lake().digests() == digests
 
 
-def test_what_comes_late_for_a_closed_month_is_booked_by_the_next_night(home: Home) -> None:
+def test_what_comes_late_for_a_closed_month_is_booked_by_the_next_night(few: Path, tmp_path: Path) -> None:
+    home = copied(few, tmp_path / "home")
     segments = sorted(home.spool.glob("*.segment"))
     night(home, segments[:-1], INTAKE)
     assert monthly(home, MONTH, by="test", now=LATER).close is not None

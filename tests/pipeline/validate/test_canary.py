@@ -92,6 +92,7 @@ def test_no_text_and_no_number_of_a_row_is_in_anything_validation_writes(
     assert not [text for text in spoken if any(word in text for word in words)]
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_a_source_whose_name_is_none_is_not_named(rows: Rows, tmp_path: Path) -> None:
     """It is one source of its own all the same."""
     rows.attempts(clean("attempt", 1, source=CANARY), clean("attempt", 2))
