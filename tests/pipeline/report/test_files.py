@@ -22,6 +22,12 @@ Written = Callable[..., ReportFiles]
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> ReportFiles:
+    """The report of March of the rich world, written once; tests read it only."""
+    return write_report(rich(), month="2026-03", out=tmp_path_factory.mktemp("usual"))
+
+
 def all_bytes(files: ReportFiles) -> dict[str, bytes]:
     """Every file of a report."""
     paths = [files.html, files.xlsx, *files.tables.values()]
@@ -53,18 +59,20 @@ def test_writing_again_changes_nothing_and_leaves_nothing_behind(world: World, w
     ]
 
 
-def test_a_real_lake_gives_the_same_bytes(tmp_path: Path, world: World, written: Written) -> None:
+def test_a_real_lake_gives_the_same_bytes(tmp_path: Path, world: World, written: Written, usual: ReportFiles) -> None:
     import polars as pl  # noqa: PLC0415 - only this test makes frames
 
     lake = Lake.create(tmp_path / "lake")
     for name, rows in world.put.items():
         known = {key: kind for key, kind in polars_schema(name).items() if any(key in row for row in rows)}
         lake.append(name, pl.DataFrame(rows, schema=known))
-    assert all_bytes(written(lake, out=tmp_path / "lake-report")) == all_bytes(written(world))
+    assert all_bytes(written(lake, out=tmp_path / "lake-report")) == all_bytes(usual)
 
 
-def test_what_comes_later_does_not_change_the_report_of_a_month(world: World, written: Written) -> None:
-    before = all_bytes(written(world))
+def test_what_comes_later_does_not_change_the_report_of_a_month(
+    world: World, written: Written, usual: ReportFiles
+) -> None:
+    before = all_bytes(usual)
     world.attempt(20, "2026-04-02T00:00:00", segment="d" * 64)
     world.reading(20, "2026-04-02", 10, 5, segment="d" * 64)
     world.price(20, "2026-04-02", "1")
@@ -91,8 +99,8 @@ def test_invoice_lines_of_the_month_are_mentioned(world: World, written: Written
     assert "Invoice lines are held but not compared here" in written(world).html.read_text(encoding="utf-8")
 
 
-def test_csv_is_exact_and_null_is_empty(world: World, written: Written) -> None:
-    files = written(world)
+def test_csv_is_exact_and_null_is_empty(usual: ReportFiles) -> None:
+    files = usual
     model = next(row for row in table(files, "by_model") if row["model"] == GPT)
     assert (model["amount_usd"], model["amount_eur"], model["tokens_p95"]) == ("0.00154", "", "560")
     assert table(files, "findings")[0]["finding_id"].startswith(table(files, "findings")[0]["short_id"])
@@ -109,8 +117,8 @@ def test_csv_holds_no_formula(bare: World, written: Written) -> None:
     assert table(files, "by_model")[0]["model"] == "'-2+3"
 
 
-def test_a_negative_number_is_left_a_number(world: World, written: Written) -> None:
-    changes = [row["change"] for row in table(written(world), "waterfall")]
+def test_a_negative_number_is_left_a_number(usual: ReportFiles) -> None:
+    changes = [row["change"] for row in table(usual, "waterfall")]
     assert changes[:5] == ["", "-1000", "200", "-10", "-10"]
 
 
@@ -164,14 +172,14 @@ def test_numbers_a_spreadsheet_would_round_are_text(bare: World, written: Writte
     assert rows[4][2:5] == ["100000000000000001", 5.0, "100000000000000006"]
 
 
-def test_unknown_is_said_in_the_workbook(world: World, written: Written) -> None:
-    delivered = Book(written(world).xlsx).rows("totals")[8]
+def test_unknown_is_said_in_the_workbook(usual: ReportFiles) -> None:
+    delivered = Book(usual.xlsx).rows("totals")[8]
     assert delivered == ["delivered", "unknown", "unknown", "unknown", "tokens", 0.0, 9.0]
 
 
-def test_no_reason_and_no_foreign_name_gets_out(world: World, written: Written) -> None:
-    book = Book(written(world).xlsx)
-    everything = b"".join([*all_bytes(written(world)).values(), *book.files.values()])
+def test_no_reason_and_no_foreign_name_gets_out(usual: ReportFiles) -> None:
+    book = Book(usual.xlsx)
+    everything = b"".join([*all_bytes(usual).values(), *book.files.values()])
     assert b"CANARY" not in everything
     assert QWEN.encode() in everything
 
@@ -197,8 +205,10 @@ def test_without_a_period_the_report_is_about_all_days_of_the_lake(world: World,
     assert amounts == {"EUR": Decimal("0.01"), "USD": Decimal("0.00606")}
 
 
-def test_provenance_names_prices_in_use_and_digests_of_what_was_read(world: World, written: Written) -> None:
-    files = written(world)
+def test_provenance_names_prices_in_use_and_digests_of_what_was_read(
+    world: World, written: Written, usual: ReportFiles
+) -> None:
+    files = usual
     assert {row["model"] for row in table(files, "prices_used")} == {GPT, "gemini"}
     gemini, gpt = table(files, "price_rows")
     assert (gpt["input_uncached"], gpt["output_visible"], gpt["reasoning"], gpt["other_modalities"]) == (
