@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import combinations
 from pathlib import Path
 
 import pytest
+from tests.pipeline.ingest.second_reader.compare import readings
+from tests.pipeline.ingest.second_reader.reader import answers
 
+from weighbridge.pipeline.ingest import fact as fact_module
 from weighbridge.pipeline.ingest import reading
 from weighbridge.pipeline.ingest.dialect import Dialect, Role
 from weighbridge.pipeline.ingest.dialects import all_dialects, dialect_for
@@ -16,7 +20,7 @@ from weighbridge.pipeline.ingest.fact import Axis, Basis, Fact, Repair, all_fact
 from weighbridge.pipeline.ingest.facts_page import page
 from weighbridge.pipeline.ingest.known import Figures
 from weighbridge.pipeline.ingest.outcome import words
-from weighbridge.pipeline.ingest.reading import read_usage
+from weighbridge.pipeline.ingest.reading import UsageReading, read_usage
 from weighbridge.pipeline.ingest.solver import solve
 from weighbridge.pipeline.ingest.speakers import lookup, specialised
 from weighbridge.schemas.enumerations import Verdict
@@ -206,3 +210,39 @@ def test_a_negative_input_is_mended_only_as_far_as_its_reads_explain_it(
     if total is not None:
         assert solution.classes[:2] == (total - 107, 100)
         assert "added back" in said[1]
+
+
+def test_every_row_says_what_it_rests_on_and_links_what_that_is() -> None:
+    """Left out, the strongest basis would be claimed."""
+    for table in sorted((Path(fact_module.__file__).parent / "facts").glob("*.toml")):
+        for row in tomllib.loads(table.read_text(encoding="utf-8"))["facts"]:
+            assert "basis" in row, row
+    for fact in FACTS:
+        reported = "/issues/" in fact.source or "/pull/" in fact.source
+        assert not reported or fact.basis is Basis.REPORTED, name_of(fact)
+
+
+# Recorded, but not as answers of that file: engines on loopback, and realtime sessions.
+ELSEWHERE = {("vllm", "anthropic_messages"), ("transformers", "openai_chat"), ("transformers", "openai_responses")}
+ELSEWHERE |= {("azure", "openai_realtime")}
+
+
+@pytest.mark.real
+def test_what_is_said_to_be_recorded_is(shared_real: Path) -> None:
+    """At least one answer each; of a step at least one count that is not zero."""
+    recorded: dict[tuple[str, str], list[UsageReading]] = {}
+    for record in answers(shared_real):
+        for one in readings(record):
+            recorded.setdefault((one.provider, one.dialect or ""), []).append(one)
+    for fact in FACTS:
+        if fact.basis is not Basis.RECORDED or (fact.provider, fact.api) in ELSEWHERE:
+            continue
+        held = [one for one in recorded.get((fact.provider, fact.api), []) if fact.holds(one.model, None)]
+        assert held, name_of(fact)
+        if fact.reasoning_grain:
+            assert any(one.counts["reasoning"] for one in held), name_of(fact)
+        if fact.cached_grain:
+            assert any(one.counts["cache_read"] for one in held), name_of(fact)
+    assert (shared_real / "engines" / "vllm").is_dir()
+    assert (shared_real / "engines" / "transformers").is_dir()
+    assert "azure" in (shared_real / "realtime_usage_events.jsonl").read_text(encoding="utf-8")

@@ -42,6 +42,8 @@ class Basis(StrEnum):
 
     PAGE = "page"  # the provider's page says it
     RECORDED = "recorded"  # recorded answers show it; the page is that of the API
+    REPORTED = "reported"  # somebody else says it: a public report, or the page of another service; the page is that
+    ALIKE = "alike"  # the same models answer so at another service; of this one nothing was recorded that shows it
     CAUTIOUS = "cautious"  # neither says it: what is not shown is taken for unknown; the page is that of the API
 
 

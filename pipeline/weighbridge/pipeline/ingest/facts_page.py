@@ -24,6 +24,9 @@ it is there, `hidden_reasoning` that zeros are left out and reasoning shows in t
 
 - *page*: the linked page says it;
 - *recorded*: recorded answers show it, and the link is the page of the API;
+- *reported*: somebody else says it, a public report or the page of another service, and the link is that;
+- *alike*: the same models answer so at another service; of this one nothing was recorded that shows it, and the link is
+  the page of the API;
 - *cautious*: neither says it, so what is not shown is taken for unknown; the link is the page of the API, which may
   say nothing about it.
 """
@@ -53,7 +56,8 @@ def _row(fact: Fact) -> str:
     ]
     models = ", ".join(f"`{pattern}`" for pattern in (fact.model or "").split("|") if pattern)
     basis = str(fact.basis) if fact.basis is Basis.PAGE else f"{fact.basis};"
-    rests = f"[{basis}]({fact.source})" if fact.basis is Basis.PAGE else f"{basis} [API]({fact.source})"
+    linked = {Basis.PAGE: "", Basis.REPORTED: " [there]"}.get(fact.basis, " [API]")
+    rests = f"{basis}{linked}({fact.source})" if linked else f"[{basis}]({fact.source})"
     cells = (f"`{fact.api}`", fact.provider, models, _days(fact), declared, fact.absent or "", ", ".join(steps), rests)
     return "| " + " | ".join(cells) + " |"
 
