@@ -85,6 +85,8 @@ test)
     install pipeline,report,ids,postgres,models,serving,peers,dev
     find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
     find_postgres || apt_install postgresql || say "setup: no postgresql; tests that read a real table are skipped"
+    # Without bytecode that is kept, each worker and each process a test starts would compile all of it anew.
+    unset PYTHONDONTWRITEBYTECODE
     exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
 install)
