@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.by_hand import by_great_expectations, mostly_by_hand  # noqa: F401 - fixtures
 
 from weighbridge.cli.main import execute
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker runs this folder, so that each installation its tests copy or read is made once."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("cli"))
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,10 @@ def quietly(*arguments: object, allowed: frozenset[int] = frozenset({0, 1})) -> 
 
 @pytest.fixture(scope="session")
 def weighed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation that has ingested and reconciled 600 simulated attempts of January 2026; only to be read."""
+    """An installation that ingested and reconciled 600 simulated attempts of half of January 2026; only to be read."""
     home = tmp_path_factory.mktemp("weighed") / "home"
     quietly("init", home)
-    quietly("simulate", home / "made", "--attempts", 600, "--days", 31, "--config", home)
+    quietly("simulate", home / "made", "--attempts", 600, "--days", 16, "--config", home)
     quietly("ingest", home / "made", "--config", home)
     quietly("reconcile", "--config", home)
     return home

@@ -126,7 +126,7 @@ def test_what_is_not_closed_or_no_pack_is_said(weighbridge: Run, home: Path, tmp
 
 
 def test_the_difference_of_a_close_and_the_lake_is_told_in_parts(weighbridge: Run, home: Path) -> None:
-    weighbridge("simulate", home / "late", "--attempts", 20, "--days", 31, "--seed", 99, "--config", home)
+    weighbridge("simulate", home / "late", "--attempts", 20, "--days", 4, "--seed", 99, "--config", home)
     weighbridge("ingest", home / "late", "--config", home)
     told = weighbridge("diff", "2026-01", "now", "--config", home, "--json").json
     (dollars,) = told["money"]
@@ -139,7 +139,17 @@ def test_the_difference_of_a_close_and_the_lake_is_told_in_parts(weighbridge: Ru
 
 
 def test_what_came_late_is_booked_by_the_next_close(weighbridge: Run, home: Path) -> None:
-    weighbridge("simulate", home / "late", "--attempts", 40, "--days", 59, "--seed", 99, "--config", home)
+    weighbridge(
+        "simulate",
+        home / "late",
+        "--attempts",
+        40,
+        "--days",
+        2,
+        *("--start", "20260131", "--seed", 99),
+        "--config",
+        home,
+    )
     weighbridge("ingest", home / "late", "--config", home)
     weighbridge("reconcile", "--config", home)
     done = weighbridge("close", "2026-02", "--config", home, "--json")

@@ -62,7 +62,7 @@ def change(home: Path, **columns: Any) -> None:
     lake.replace("attempt", rows, days=[date.fromisoformat(DAY)])
 
 
-def test_clean_rows_open_the_gate(weighbridge: Run, home: Path) -> None:
+def test_clean_rows_open_the_gate(weighbridge: Run, home: Path, by_great_expectations: None) -> None:
     ran = weighbridge("validate", "--config", home)
     assert (ran.code, ran.err) == (0, "")
     assert "The gate is open." in ran.out
@@ -72,7 +72,7 @@ def test_clean_rows_open_the_gate(weighbridge: Run, home: Path) -> None:
 
 
 def test_a_critical_rule_that_is_broken_is_exit_3_with_the_reason_and_the_next_step(
-    weighbridge: Run, home: Path
+    weighbridge: Run, home: Path, by_great_expectations: None
 ) -> None:
     change(home, queue_us=-1)
     ran = weighbridge("validate", "--config", home)

@@ -269,7 +269,7 @@ def test_nothing_can_be_reported_before_something_was_taken_in(weighbridge: Run,
 
 
 def test_nightly_does_the_whole_road_and_rests_when_nothing_is_new(
-    weighbridge: Run, weighed: Path, fresh: Path
+    weighbridge: Run, weighed: Path, fresh: Path, by_great_expectations: None
 ) -> None:
     ran = weighbridge("nightly", weighed / "made", "--config", fresh, "--json")
     assert (ran.code, ran.json["months"]) == (1, ["2026-01"])
