@@ -17,7 +17,7 @@ from tests.sampling import examples, some
 
 from weighbridge.pipeline import read_usage_batch, read_usage_file
 from weighbridge.pipeline.ingest.json_lines import parse
-from weighbridge.pipeline.ingest.many import forms, many, template
+from weighbridge.pipeline.ingest.many import blocks, forms, template
 from weighbridge.pipeline.ingest.many.columns import Told, one_by_one
 from weighbridge.pipeline.ingest.reading import calls_of
 from weighbridge.schemas.enumerations import Verdict
@@ -110,7 +110,7 @@ def test_a_file_is_read_as_its_lines_are(tmp_path: Path, text: str, block: int) 
     path = tmp_path / "records.jsonl"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many, "_BLOCK", block)
+        patch.setattr(blocks, "_BLOCK", block)
         found = pl.concat(read_usage_file(path)) if text else expected(b"")
     assert_frame_equal(found, expected(text.encode()))
 
@@ -148,8 +148,8 @@ def test_names_that_differ_from_line_to_line_do_not_keep_lines_apart(monkeypatch
     asked = counted(monkeypatch)
     names = [first + second for first in "abcdefgh" for second in "klmnopqr"]
     lines = [f'{{"id": "{name}", {(CHAT % (9, 21, 0))[1:]}\n' for name in names] * 9
-    alike, rest, _ = forms.Forms().sorted_out("".join(lines).encode())
-    assert (len(asked), rest.size, sum(len(one.numbers) for one in alike)) == (1, 0, len(lines))
+    made, rest, many = forms.Forms().sorted_out(["".join(lines).encode()])
+    assert (len(asked), rest.size, sum(len(one.records) for one in made), many) == (1, 0, len(lines), len(lines))
 
 
 def test_readings_come_in_the_order_of_the_lines_whoever_reads_them(tmp_path: Path) -> None:

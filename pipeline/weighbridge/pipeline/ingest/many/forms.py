@@ -1,42 +1,38 @@
-"""Lines sorted by their form: the rows of each template with their numbers, and the lines that have none."""
+"""Lines sorted by their form and read: what is alike of many lines is worked out once, from one of them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from weighbridge.pipeline.ingest.json_lines import parse
-from weighbridge.pipeline.ingest.many.runs import LONGEST, Block, Ints, block_of
+from weighbridge.pipeline.ingest.json_lines import MAX_LINE
+from weighbridge.pipeline.ingest.many.frames import Piece, pieces
+from weighbridge.pipeline.ingest.many.runs import LONGEST, Bits, Block, Ints, block_of
 from weighbridge.pipeline.ingest.many.template import Template, template_of, tokens_of
-from weighbridge.schemas.leaves import KEYS
+from weighbridge.pipeline.ingest.many.texts import bare_of_texts
+from weighbridge.pipeline.ingest.many.tree import Tree
 
 # A form that so few lines have is not worth a template.
 _FEW = 2
 # Forms that differ in the digits of their texts alone: names of models, as a rule.
 _VARIANTS = 64
-# Where more than one line in so many has a form of its own, texts that are not read are taken out first.
+# Where more than one line in so many has a form of its own, texts that are not read are left out first.
 _VARIED = 20
 _PEEKED = 40
-_READ = frozenset({"provider", "api", "model", "day", "at", "status", "error", "type", "message", "response"}) | KEYS
+# Digits of a count that is surely no larger than is relied on; of a part of a fraction, and of its exponent.
+_COUNT, _FRACTION, _EXPONENT = 15, 30, 2
+_NONE = np.zeros(0, np.int64)
 
 
-class Alike(NamedTuple):
-    """Lines of one form.
+class Sorted(NamedTuple):
+    """What became of the lines of a block: readings, the numbers of those that have none, and how many lines it has."""
 
-    Attributes:
-        template: how they are read.
-        numbers: the number of each line.
-        integers: per line and leaf the number it has there; anything where the template says the leaf has none.
-    """
-
-    template: Template
-    numbers: Ints
-    integers: Ints
+    pieces: list[Piece]
+    rest: Ints
+    many: int
 
 
 @dataclass(slots=True)
@@ -44,156 +40,117 @@ class Forms:
     """What is known about forms, from block to block.
 
     Attributes:
-        known: templates by bare line and places of runs; null where lines of the form are read one by one.
-        varied: names of texts at the root of a record that differ from line to line and are not read.
+        known: by bare line and digits of texts; null where lines of the form are read one by one.
+        varied: whether texts that are not read keep lines apart.
     """
 
-    known: dict[tuple[bytes, bytes, bytes], Template | None] = field(default_factory=dict)
-    varied: tuple[str, ...] = ()
+    known: dict[tuple[bytes, bytes], Tree | None] = field(default_factory=dict)
+    varied: bool = False
 
-    def sorted_out(self, raw: bytes, *, peek: bool = True) -> tuple[list[Alike], Ints, Block]:
-        """The lines of a block by form, the numbers of those without a template, and the block.
+    def sorted_out(self, chunks: Sequence[bytes]) -> Sorted:
+        """The lines of a block: read where others are of their form.
 
         Args:
-            raw: whole lines, each with its end.
-            peek: look for texts that differ from line to line.
+            chunks: whole lines, each with its end.
         """
-        block = block_of(_without(raw, self.varied))
-        ids: dict[bytes, int] = {}
-        of_line = np.array([ids.setdefault(bare, len(ids)) for bare in block.bare], np.int64)
-        if peek and not self.varied and len(ids) > max(_PEEKED, len(of_line) // _VARIED):
-            self.varied = _varied(raw)
-            if self.varied:
-                return self.sorted_out(raw, peek=False)
-        alike: list[Alike] = []
-        rest: list[Ints] = [np.zeros(0, np.int64)]
-        for bare, lines in _grouped(ids, of_line):
-            if bare.strip():
-                self._of_form(block, bare, lines, alike, rest)
-            else:
+        block, odd = self._block(chunks)
+        out = Sorted([], _NONE, len(block.of_line))
+        rest = [odd]
+        for bare, lines in _grouped(block):
+            if not bare.strip():
                 rest.append(lines)
-        return alike, np.sort(np.concatenate(rest)), block
+                continue
+            even = lines[~np.isin(lines, odd, assume_unique=True)] if odd.size else lines
+            if even.size:
+                rest += self._of_form(block, bare, even, out.pieces)
+        return out._replace(rest=np.unique(np.concatenate(rest)))
 
-    def _of_form(self, block: Block, bare: bytes, lines: Ints, alike: list[Alike], rest: list[Ints]) -> None:
-        """The lines of one bare form: those whose runs stand alike, and say the same in their texts."""
+    def _block(self, chunks: Sequence[bytes]) -> tuple[Block, Ints]:
+        """The block, without texts where these differ, and the lines that have to be read as they stand."""
+        if not self.varied:
+            block = block_of(b"".join(chunks))
+            self.varied = len(block.bare) > max(_PEEKED, len(block.of_line) // _VARIED)
+            if not self.varied:
+                return block, np.flatnonzero(np.diff(block.begins) > MAX_LINE + 1)
+        bare, odd = bare_of_texts(chunks, MAX_LINE)
+        return block_of(bare), odd
+
+    def _of_form(self, block: Block, bare: bytes, lines: Ints, made: list[Piece]) -> list[Ints]:
+        """Read the lines of one bare form, those together that say the same in their texts; the lines that are left."""
+        rest: list[Ints] = []
+        tokens = tokens_of(bare)
         for _ in range(_VARIANTS):
-            first = int(lines[0])
-            runs = _runs(block, first, lines)
-            same = _stand_alike(block, first, lines, runs)
-            tokens = tokens_of(block.line(first))
+            first = block.first[lines]
+            same = np.ones(len(lines), np.bool_)
             for run in tokens.text:
-                same &= _says_the_same(block, runs[:, run])
-            found = lines[same]
-            key = (bare, block.place[runs[0]].tobytes(), _said(block, runs[0], tokens.text))
-            if key not in self.known and len(found) > _FEW:
-                self.known[key] = template_of(block.line(first))
-            _take(block, self.known.get(key), found, runs[same], alike, rest)
+                same &= _says_the_same(block, first + run)
+            whole = bool(same.all())
+            rest += self._alike(
+                block, bare, *((lines, first) if whole else (lines[same], first[same])), tokens.text, made
+            )
+            if whole:
+                return rest
             lines = lines[~same]
-            if not lines.size:
-                return
-        rest.append(lines)
+        return [*rest, lines]
+
+    def _alike(
+        self, block: Block, bare: bytes, lines: Ints, first: Ints, texts: Sequence[int], made: list[Piece]
+    ) -> list[Ints]:
+        """Read lines that differ in their numbers alone, the runs of each from `first` on; those that are left."""
+        key = (bare, _said(block, int(first[0]), texts))
+        if key not in self.known and len(lines) > _FEW:
+            template = template_of(block.line(int(lines[0])))
+            self.known[key] = None if template is None else Tree(template)
+        tree = self.known.get(key)
+        if tree is None:
+            return [lines]
+        numbers, sound = _numbers(block, tree.template, first)
+        rest = []
+        if not sound.all():
+            rest.append(lines[~sound])
+            lines, numbers = lines[sound], numbers[:, sound]
+        for found in tree.read(numbers) if lines.size else ():
+            if found.rows:
+                made += pieces(found, lines)
+            else:
+                rest.append(lines[found.places])
+        return rest
 
 
-def _take(
-    block: Block, template: Template | None, lines: Ints, runs: Ints, alike: list[Alike], rest: list[Ints]
-) -> None:
-    """Lines of one form to those of their template, where it has one; those with odd numbers to the rest."""
-    if template is None:
-        rest.append(lines)
-        return
-    sound = _sound(block, template, runs)
-    rest.append(lines[~sound])
-    lines, runs = lines[sound], runs[sound]
-    if lines.size:
-        alike.append(Alike(template, lines, _integers(block, template, runs)))
-
-
-def _grouped(ids: dict[bytes, int], of_line: Ints) -> Iterable[tuple[bytes, Ints]]:
+def _grouped(block: Block) -> Iterable[tuple[bytes, Ints]]:
+    many = len(block.bare)
+    # Numbers of 16 bits are sorted by their digits, without comparing them.
+    of_line = block.of_line.astype(np.uint16) if many < 2**16 else block.of_line
     order = np.argsort(of_line, kind="stable")
-    ends = np.cumsum(np.bincount(of_line, minlength=len(ids)))
-    return zip(ids, np.split(order, ends[:-1]), strict=True) if ids else ()
+    ends = np.cumsum(np.bincount(block.of_line, minlength=many))
+    return zip(block.bare, np.split(order, ends[:-1]), strict=True) if many else ()
 
 
-def _runs(block: Block, first: int, lines: Ints) -> Ints:
-    """Per line the runs it would have, were they as many as those of the first one."""
-    many = int(block.first[first + 1] - block.first[first])
-    runs: Ints = block.first[lines][:, None] + np.arange(many)
-    return np.minimum(runs, max(0, block.start.size - 1)) if block.start.size else runs
-
-
-def _stand_alike(block: Block, first: int, lines: Ints, runs: Ints) -> npt.NDArray[np.bool_]:
-    """Which lines have as many runs as the first one, in the same places."""
-    many = runs.shape[1]
-    as_many: npt.NDArray[np.bool_] = block.first[lines + 1] - block.first[lines] == many
-    if many:
-        as_many &= (block.place[runs] == block.place[block.first[first] : block.first[first] + many]).all(axis=1)
-    return as_many
-
-
-def _says_the_same(block: Block, runs: Ints) -> npt.NDArray[np.bool_]:
+def _says_the_same(block: Block, runs: Ints) -> Bits:
     """Which lines have the digits of the first one in one run, as long as that is not longer than any number."""
     length, values = block.length[runs], block.values(runs)
-    same: npt.NDArray[np.bool_] = (length == length[0]) & (values == values[0]) & (length <= LONGEST)
+    same = (length == length[0]) & (values == values[0]) & (length <= LONGEST)
     same[0] = True
-    return same
+    return cast("Bits", same)
 
 
-def _said(block: Block, runs: Ints, texts: Sequence[int]) -> bytes:
+def _said(block: Block, first: int, texts: Sequence[int]) -> bytes:
     return b" ".join(
-        block.raw[block.start[run] : block.start[run] + block.length[run]] for run in runs[np.array(texts, np.int64)]
+        block.raw[block.start[first + run] : block.start[first + run] + block.length[first + run]] for run in texts
     )
 
 
-def _sound(block: Block, template: Template, runs: Ints) -> npt.NDArray[np.bool_]:
-    """Which lines have numbers that JSON allows and that are neither longer nor larger than is read here."""
-    tokens = template.tokens
-    sound: npt.NDArray[np.bool_] = np.ones(len(runs), np.bool_)
-    sound &= ~block.leads(runs[:, tokens.leading]).any(axis=1)
-    for kind, longest in ((tokens.whole, LONGEST), (tokens.fraction, _FRACTION), (tokens.exponents, _EXPONENT)):
-        sound &= (block.length[runs[:, kind]] <= longest).all(axis=1)
-    return sound
-
-
-# Digits of a part of a fraction, and of its exponent, that stay within what is read.
-_FRACTION, _EXPONENT = 30, 2
-
-
-def _integers(block: Block, template: Template, runs: Ints) -> Ints:
-    leaves = template.part.flattened.leaves
-    out = np.zeros((len(runs), len(leaves)), np.int64)
-    for at, leaf in enumerate(leaves):
-        run = int(template.runs[at])
-        if run >= 0:
-            values = block.values(runs[:, run])
-            out[:, at] = -values if template.negative[at] else values
-        elif leaf.integer is not None:
-            out[:, at] = leaf.integer
-    return out
-
-
-def _varied(raw: bytes) -> tuple[str, ...]:
-    """Names at the root of records whose texts differ from line to line, and which nothing reads."""
-    said: dict[str, set[str]] = {}
-    for line in _peeked(raw):
-        record, _ = parse(line)
-        for name, value in (record or {}).items():
-            if isinstance(value, str) and name not in _READ and name.isidentifier() and name.isascii():
-                said.setdefault(name, set()).add(value)
-    return tuple(name for name, texts in said.items() if len(texts) > 1)
-
-
-def _peeked(raw: bytes) -> Iterator[bytes]:
-    end = 0
-    for _ in range(_PEEKED):
-        begin, end = end, raw.find(b"\n", end) + 1
-        if not end:
-            return
-        yield raw[begin:end]
-
-
-def _without(raw: bytes, names: tuple[str, ...]) -> bytes:
-    """The lines with the texts of these names empty. A text with an escape in it stays."""
-    for name in names:
-        key = name.encode()
-        raw = re.sub(rb'"%s"\s*:\s*"[^"\\\n]*"' % key, b'"%s":""' % key, raw)
-    return raw
+def _numbers(block: Block, template: Template, first: Ints) -> tuple[Ints, Bits]:
+    """Per number of the form and line its value; which lines have numbers that JSON allows and that are read here."""
+    out = np.empty((len(template.runs), len(first)), np.int64)
+    sound = np.ones(len(first), np.bool_)
+    for run in template.tokens.leading:
+        sound &= ~block.leads[first + run]
+    for kind, longest in ((template.tokens.fraction, _FRACTION), (template.tokens.exponents, _EXPONENT)):
+        for run in kind:
+            sound &= block.length[first + run] <= longest
+    for at, (run, negative) in enumerate(zip(template.runs, template.negative, strict=True)):
+        runs = first + run
+        sound &= block.length[runs] <= _COUNT
+        out[at] = -block.values(runs) if negative else block.values(runs)
+    return out, sound

@@ -13,12 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
-import numpy as np
-
 from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.json_lines import parse
-from weighbridge.pipeline.ingest.many.runs import Ints
 from weighbridge.pipeline.ingest.parts import Part, parts_of
 from weighbridge.pipeline.ingest.reading import day_of, named
 
@@ -63,9 +60,9 @@ class Template:
         tokens: what its runs of digits are.
         provider, api, model, day: as the lines name them.
         part: the one part of the answer; the integers in it that are marks are replaced.
-        shape: of its leaves.
-        runs: per leaf of the part, the run that is its number; -1 where it is the same in all lines, or no number.
-        negative: per leaf, whether its number has a sign.
+        counted: leaves of the part that are numbers which differ from line to line.
+        runs: per counted leaf the run that is its number.
+        negative: per counted leaf, whether its number has a sign.
     """
 
     tokens: Tokens
@@ -74,8 +71,8 @@ class Template:
     model: str | None
     day: date | None
     part: Part
-    shape: str
-    runs: Ints
+    counted: tuple[int, ...]
+    runs: tuple[int, ...]
     negative: tuple[bool, ...]
 
 
@@ -120,11 +117,13 @@ def template_of(line: bytes) -> Template | None:
         (-1 if negative else 1) * (_MARK + run): run
         for run, negative in zip(tokens.whole, tokens.negative, strict=True)
     }
-    runs = [-1 if leaf.integer is None else places.get(leaf.integer, -1) for leaf in flat.leaves]
-    signs = tuple(leaf.integer is not None and leaf.integer < 0 for leaf in flat.leaves)
-    return Template(
-        tokens, provider, api, model, day_of(record.get("day")), part, flat.shape, np.array(runs, np.int64), signs
-    )
+    found = [
+        (at, run, leaf.integer < 0)
+        for at, leaf in enumerate(flat.leaves)
+        if leaf.integer is not None and (run := places.get(leaf.integer)) is not None
+    ]
+    counted, runs, signs = zip(*found, strict=True) if found else ((), (), ())
+    return Template(tokens, provider, api, model, day_of(record.get("day")), part, counted, runs, signs)
 
 
 def _plain(record: Mapping[str, object]) -> bool:
