@@ -211,7 +211,7 @@ def test_a_mapping_that_cannot_be_used_says_what_is_allowed(jsonl: Write, tmp_pa
         IMPORTER.check(source)
 
 
-SEVERAL = [
+SEVERAL: list[dict[str, Any]] = [
     {"output_token_ids": [[7, 8], [9]], "output_tokens": [2, 1], "finish_reason": ["stop", "length"]},
     {
         "output_token_ids": None,
