@@ -23,6 +23,12 @@ END, PAD = 2, 0
 PROMPT = [5, 6, 7, 5, 6, 7, 5, 6]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Whatever takes the frameworks goes to one worker: loading them costs more than most of these tests."""
+    if "frameworks" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group("models"))
+
+
 def needs_models() -> tuple[Any, Any]:
     """torch and transformers, or a skip that says what is missing."""
     for package in ("torch", "transformers"):

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.pipeline.baseline.conftest import FIRST, lake_of, line, policy
 from tests.pipeline.baseline.memory import DAY, Memory, later
+from tests.sampling import examples
 
 from weighbridge.pipeline.baseline.baseline import baseline
 from weighbridge.pipeline.baseline.found import EXCEEDED, TASK_BAND
@@ -204,7 +205,7 @@ def test_odd_counts_are_limits_like_others_and_no_alarm(tmp_path: Path, tokens: 
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(2, 4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_order_of_rows_changes_nothing(
     in_order: str, tmp_path_factory: pytest.TempPathFactory, random: Any
 ) -> None:
