@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.validate.conftest import DAY, FILE, MOMENT, Row, Rows, clean
@@ -13,7 +14,8 @@ from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.words import bounds
 from weighbridge.pipeline.validate import counts as counts_module
 from weighbridge.pipeline.validate.contract import contract
-from weighbridge.pipeline.validate.counts import Counted, count
+from weighbridge.pipeline.validate.counts import Counted, _Judge, count
+from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
 from weighbridge.schemas.tables import TABLES
 
 RULES = contract("attempt", {FILE})
@@ -158,3 +160,18 @@ def test_texts_that_break_a_rule_are_kept_in_memory_alone(rows: Rows) -> None:
     found = counted(rows.lake)[DAY]
     assert found.bad == {"pattern.task": {"two words"}}
     assert set(TABLES["quarantine"].names) & {"value", "text", "task"} == set()
+
+
+def test_a_text_is_judged_once_whether_it_breaks_the_rule_or_not() -> None:
+    """The same dictionary in every stretch of rows: the second time nothing is left to judge, a third text alone is."""
+    asked: list[list[str]] = []
+
+    def holds(texts: pl.Series) -> pl.Series:
+        asked.append(texts.to_list())
+        return texts != "bad"
+
+    judge = _Judge(Rule("word.task", Kind.WORD, Gravity.CRITICAL, "attempt", "task", "is good", holds=holds))
+    stretches = (["good", "bad", "bad"], ["bad", "good", None], ["bad", "other", "good"], ["good"])
+    assert [judge.count(pa.array(each, pa.string()).dictionary_encode()) for each in stretches] == [2, 1, 1, 0]
+    assert asked == [["good", "bad"], ["other"]]
+    assert judge.bad == {"bad"}

@@ -177,7 +177,7 @@ def _count_texts(
 
 
 class _Judge:
-    """One rule about the texts of one column; what it found good is not looked at again.
+    """One rule about the texts of one column; a text that it has judged is not looked at again.
 
     Attributes:
         rule: the rule.
@@ -198,21 +198,27 @@ class _Judge:
 
     def _bad(self, distinct: pa.Array) -> np.ndarray | None:
         """Of each distinct text whether it breaks the rule; null where none does."""
-        assert self.rule.holds is not None
-        if len(distinct) <= _FEW:
-            fresh = [text for text in distinct.to_pylist() if text not in self._good]
-            if not fresh:
-                return None
-            if self.rule.holds(pl.Series(fresh, dtype=pl.String)).all():
-                self._good.update(fresh)
-                return None
-        held = self.rule.holds(pl.Series(pl.from_arrow(distinct), dtype=pl.String))
-        bad = (~held).fill_null(value=False)
-        if not bad.any():
+        if len(distinct) > _FEW:
+            bad = self._broken(pl.Series(pl.from_arrow(distinct), dtype=pl.String))
+            return bad if bad.any() else None
+        texts = distinct.to_pylist()
+        fresh = [text for text in texts if text not in self._good and text not in self.bad]
+        broken = self._broken(pl.Series(fresh, dtype=pl.String)).tolist() if fresh else []
+        # Of many bad ones not all are remembered: those are judged each time they are met.
+        breaks = dict(zip(fresh, broken, strict=True))
+        self._good.update(text for text, bad in breaks.items() if not bad)
+        if self._good.issuperset(texts):
             return None
+        return np.array([breaks.get(text, text in self.bad) for text in texts], bool)
+
+    def _broken(self, texts: pl.Series) -> np.ndarray:
+        """Of each text whether it breaks the rule; those that do are remembered as far as they are few."""
+        assert self.rule.holds is not None
+        bad = (~self.rule.holds(texts)).fill_null(value=False)
         if len(self.bad) <= _FEW:
-            self.bad.update(pl.Series(pl.from_arrow(distinct), dtype=pl.String).filter(bad))
-        return bad.to_numpy()
+            self.bad.update(texts.filter(bad))
+        found: np.ndarray = bad.to_numpy()
+        return found
 
 
 def _codes(values: pa.DictionaryArray) -> np.ndarray:
