@@ -88,13 +88,13 @@ def unkilled(filled_once: Office, tmp_path_factory: pytest.TempPathFactory) -> t
     return office, int(done.stdout)
 
 
-def test_a_kill_at_a_few_steps_changes_nothing_in_the_end(
+def test_a_kill_at_a_step_changes_nothing_in_the_end(
     filled_once: Office, unkilled: tuple[Office, int], tmp_path: Path
 ) -> None:
     whole, steps = unkilled
     assert steps > 60
-    for at in (random.Random(5).randrange(2, steps), steps):
-        ends_alike(filled_once, whole, steps, at, tmp_path / str(at))
+    at = random.Random(5).randrange(2, steps)
+    ends_alike(filled_once, whole, steps, at, tmp_path / str(at))
 
 
 @pytest.mark.system
@@ -102,7 +102,7 @@ def test_a_kill_at_some_more_steps_changes_nothing_in_the_end(
     filled_once: Office, unkilled: tuple[Office, int], tmp_path: Path
 ) -> None:
     whole, steps = unkilled
-    for at in (1, *random.Random(6).sample(range(2, steps), 3)):
+    for at in (1, *random.Random(6).sample(range(2, steps), 2), steps):
         ends_alike(filled_once, whole, steps, at, tmp_path / str(at))
 
 
