@@ -2,7 +2,8 @@
 
     python benchmarks/readings.py [--records 1000000] [--bodies 200000] [--folder DIR]
 
-Every step is a process of its own, so that its time and peak memory are its own, imports included.
+Every step is a process of its own, so that its time and peak memory are its own. What a record costs is measured once
+the step has read some records: what starting costs, imports included, is told beside it.
 
     floor     every usage record is parsed by the standard library, and nothing is looked at
     usage     the same file to normalised Parquet, as `weighbridge read FILE --out FILE.parquet` does it
@@ -46,13 +47,18 @@ PEERS = {
 }
 
 
+# So many records are read before the others are timed.
+WARM = 200
+
+
 class Cost(NamedTuple):
-    """What one step took: seconds by the clock and of the processor, peak memory in GiB, and what it told."""
+    """What one step took: seconds by the clock, of the processor, and of that to start; peak memory in GiB."""
 
     wall_s: float
     cpu_s: float
+    start_s: float
     peak_gib: float
-    told: dict[str, int]
+    read: int
 
 
 # --- made-up records --------------------------------------------------------------------------------------------------
@@ -166,41 +172,37 @@ def lines(count: int, *, whole: bool) -> Iterator[str]:
 # --- the steps, each in its own process -------------------------------------------------------------------------------
 
 
-def step_make(folder: Path, records: int, bodies: int) -> dict[str, int]:
+def make(folder: Path, records: int, bodies: int) -> None:
     """Write the records and the answers."""
+    folder.mkdir(exist_ok=True)
     for name, count in (("usage", records), ("bodies", bodies)):
         with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
             file.writelines(lines(count, whole=name == "bodies"))
-    return {"read": records + bodies}
 
 
-def step_floor(folder: Path, records: int, bodies: int) -> dict[str, int]:  # noqa: ARG001 - one signature for all
+def step_floor(folder: Path) -> int:
     """Parse every usage record."""
     with (folder / "usage.jsonl").open("rb") as file:
-        return {"read": sum(isinstance(json.loads(line), dict) for line in file)}
+        return sum(isinstance(json.loads(line), dict) for line in file)
 
 
-def step_usage(folder: Path, records: int, bodies: int) -> dict[str, int]:  # noqa: ARG001 - one signature for all
+def step_usage(folder: Path) -> int:
     """Usage records to normalised Parquet."""
     from weighbridge.pipeline.ingest.many.parquet import write_readings
 
     done = write_readings(folder / "usage.jsonl", folder / "usage.parquet")
-    return {"read": done.verdicts["PROVED"] + done.verdicts["ASSUMED"]}
+    return done.verdicts["PROVED"] + done.verdicts["ASSUMED"]
 
 
-def step_bodies(folder: Path, records: int, bodies: int) -> dict[str, int]:  # noqa: ARG001 - one signature for all
+def step_bodies(folder: Path) -> int:
     """Whole answers to readings."""
     from weighbridge.pipeline import read_usage_file
 
-    return {
-        "read": sum(
-            frame["total"].len() - frame["output_total"].null_count()
-            for frame in read_usage_file(folder / "bodies.jsonl")
-        )
-    }
+    read = read_usage_file(folder / "bodies.jsonl")
+    return sum(frame.height - frame["output_total"].null_count() for frame in read)
 
 
-def step_peer(folder: Path, records: int, bodies: int) -> dict[str, int]:  # noqa: ARG001 - one signature for all
+def step_peer(folder: Path) -> int:
     """The same answers through the extractor of genai-prices."""
     from genai_prices import extract_usage
 
@@ -210,20 +212,27 @@ def step_peer(folder: Path, records: int, bodies: int) -> dict[str, int]:  # noq
             record = json.loads(line)
             provider, flavor = PEERS[record["provider"], record["api"]]
             read += extract_usage(record["response"], provider_id=provider, api_flavor=flavor).usage is not None
-    return {"read": read}
+    return read
 
 
-STEPS: dict[str, Callable[[Path, int, int], dict[str, int]]] = {
+STEPS: dict[str, Callable[[Path], int]] = {
     name.removeprefix("step_"): step for name, step in globals().items() if name.startswith("step_")
 }
 
 
-def measured(step: str, folder: Path, records: int, bodies: int) -> Cost:
+def timed(step: str, folder: Path) -> dict[str, float]:
+    """Take one step in this process, once it has started."""
+    STEPS[step](folder / "warm")
+    started, began = time.process_time(), time.perf_counter()
+    read = STEPS[step](folder)
+    wall, spent = time.perf_counter() - began, time.process_time()
+    return {"wall_s": wall, "cpu_s": spent - started, "start_s": started, "read": read}
+
+
+def measured(step: str, folder: Path) -> Cost:
     """Run one step of this file in a process of its own."""
-    numbers = ("--records", str(records), "--bodies", str(bodies))
-    began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, __file__, "--step", step, "--folder", str(folder), *numbers], stdout=subprocess.PIPE
+        [sys.executable, __file__, "--step", step, "--folder", str(folder)], stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     output = process.stdout.read()
@@ -231,16 +240,15 @@ def measured(step: str, folder: Path, records: int, bodies: int) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"the step {step} ended with exit code {process.returncode}")
-    wall = time.perf_counter() - began
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20, json.loads(output))
+    return Cost(peak_gib=used.ru_maxrss / 2**20, **json.loads(output))
 
 
-def told(costs: dict[str, Cost], records: int, bodies: int) -> list[str]:
+def told(costs: dict[str, Cost], counts: dict[str, int]) -> list[str]:
     """What is wrong with the costs."""
     wrong = [
-        f"{step}: {costs[step].told['read']:,} of {count:,} records were read"
-        for step, count in (("floor", records), ("usage", records), ("bodies", bodies), ("peer", bodies))
-        if costs[step].told["read"] != count
+        f"{step}: {costs[step].read:,} of {count:,} records were read"
+        for step, count in counts.items()
+        if costs[step].read != count
     ]
     if costs["usage"].peak_gib > MEMORY_GIB:
         wrong.append(f"usage: {costs['usage'].peak_gib:.2f} GiB are more than {MEMORY_GIB}")
@@ -256,23 +264,27 @@ def main() -> int:
     parser.add_argument("--step", choices=STEPS)
     asked = parser.parse_args()
     if asked.step is not None:
-        sys.stdout.write(json.dumps(STEPS[asked.step](asked.folder, asked.records, asked.bodies)))
+        sys.stdout.write(json.dumps(timed(asked.step, asked.folder)))
         return 0
     with tempfile.TemporaryDirectory(prefix="weighbridge-", dir=asked.folder) as scratch:
-        costs = {step: measured(step, Path(scratch), asked.records, asked.bodies) for step in STEPS}
+        make(Path(scratch), asked.records, asked.bodies)
+        make(Path(scratch) / "warm", WARM, WARM)
+        costs = {step: measured(step, Path(scratch)) for step in STEPS}
     counts = {"floor": asked.records, "usage": asked.records, "bodies": asked.bodies, "peer": asked.bodies}
-    sys.stdout.write("step      wall s    CPU s  GiB   us a record (wall, CPU)\n")
+    sys.stdout.write(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
+    sys.stdout.write("step      wall s    CPU s  start  GiB   us a record (wall, CPU)\n")
     for step, count in counts.items():
         cost = costs[step]
         each = f"{cost.wall_s / count * 1e6:8.1f} {cost.cpu_s / count * 1e6:8.1f}"
-        sys.stdout.write(f"{step:8} {cost.wall_s:7.1f}  {cost.cpu_s:7.1f}  {cost.peak_gib:.2f}  {each}\n")
+        times = f"{cost.wall_s:7.1f}  {cost.cpu_s:7.1f}  {cost.start_s:5.1f}"
+        sys.stdout.write(f"{step:8} {times}  {cost.peak_gib:.2f}  {each}\n")
     peer, ours, floor = costs["peer"], costs["bodies"], costs["floor"]
     sys.stdout.write(
         f"\nwhole answers: {peer.wall_s / ours.wall_s:.1f} times as fast as the peer by the clock, "
         f"{peer.cpu_s / ours.cpu_s:.1f} times by the processor\n"
         f"usage to Parquet: {costs['usage'].cpu_s / floor.cpu_s:.1f} times the processor time of parsing alone\n"
     )
-    wrong = told(costs, asked.records, asked.bodies)
+    wrong = told(costs, counts)
     for fault in wrong:
         sys.stdout.write(f"WRONG: {fault}\n")
     return 1 if wrong else 0

@@ -90,7 +90,7 @@ def test_texts_that_nothing_reads_are_left_out_and_no_others() -> None:
     line = rb'{"id": "a\"b", "model": "gpt-5", "error":"x", "list": ["kept"], "spaced" : "kept", "n": {"text":"gone"}}'
     bare, odd = bare_of_texts([line + b"\n", line + b"\r\n"], MAX_LINE)
     expected = rb'{"id": "", "model": "gpt-5", "error":"x", "list": ["kept"], "spaced" : "kept", "n": {"text":""}}'
-    assert bare == expected + b"\n" + expected + b"\r\n"
+    assert b"".join(bare) == expected + b"\n" + expected + b"\r\n"
     assert odd.tolist() == []
 
 

@@ -13,7 +13,7 @@ from weighbridge.pipeline.ingest.json_lines import BOM, MAX_LINE
 # Bytes that are looked at together: what is worked out of so many stays in the processor's cache.
 _CHUNK = 2 * 2**20
 _BLOCK = 8 * 2**20  # bytes taken apart at once,
-_WHOLE_BLOCK = 24 * 2**20  # and where most of them are not read
+_WHOLE_BLOCK = 16 * 2**20  # and where most of them are not read
 # Lines that are longer than this on average hold more than usage.
 _USAGE_ONLY = 700
 

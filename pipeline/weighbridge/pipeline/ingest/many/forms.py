@@ -10,7 +10,7 @@ import numpy as np
 
 from weighbridge.pipeline.ingest.json_lines import MAX_LINE
 from weighbridge.pipeline.ingest.many.frames import Piece, pieces
-from weighbridge.pipeline.ingest.many.runs import LONGEST, Bits, Block, Ints, block_of
+from weighbridge.pipeline.ingest.many.runs import LONGEST, Bits, Block, Ints, block_of, leads, lengths
 from weighbridge.pipeline.ingest.many.template import Template, template_of, tokens_of
 from weighbridge.pipeline.ingest.many.texts import bare_of_texts
 from weighbridge.pipeline.ingest.many.tree import Tree
@@ -68,7 +68,7 @@ class Forms:
     def _block(self, chunks: Sequence[bytes]) -> tuple[Block, Ints]:
         """The block, without texts where these differ, and the lines that have to be read as they stand."""
         if not self.varied:
-            block = block_of(b"".join(chunks))
+            block = block_of(chunks)
             self.varied = len(block.bare) > max(_PEEKED, len(block.of_line) // _VARIED)
             if not self.varied:
                 return block, np.flatnonzero(np.diff(block.begins) > MAX_LINE + 1)
@@ -83,7 +83,7 @@ class Forms:
             first = block.first[lines]
             same = np.ones(len(lines), np.bool_)
             for run in tokens.text:
-                same &= _says_the_same(block, first + run)
+                same &= _says_the_same(block, block.runs[first + run])
             whole = bool(same.all())
             rest += self._alike(
                 block, bare, *((lines, first) if whole else (lines[same], first[same])), tokens.text, made
@@ -128,29 +128,31 @@ def _grouped(block: Block) -> Iterable[tuple[bytes, Ints]]:
 
 def _says_the_same(block: Block, runs: Ints) -> Bits:
     """Which lines have the digits of the first one in one run, as long as that is not longer than any number."""
-    length, values = block.length[runs], block.values(runs)
+    length, values = lengths(runs), block.values(runs)
     same = (length == length[0]) & (values == values[0]) & (length <= LONGEST)
     same[0] = True
     return cast("Bits", same)
 
 
 def _said(block: Block, first: int, texts: Sequence[int]) -> bytes:
-    return b" ".join(
-        block.raw[block.start[first + run] : block.start[first + run] + block.length[first + run]] for run in texts
-    )
+    return b" ".join(block.digits(first + run) for run in texts)
 
 
 def _numbers(block: Block, template: Template, first: Ints) -> tuple[Ints, Bits]:
     """Per number of the form and line its value; which lines have numbers that JSON allows and that are read here."""
     out = np.empty((len(template.runs), len(first)), np.int64)
     sound = np.ones(len(first), np.bool_)
-    for run in template.tokens.leading:
-        sound &= ~block.leads[first + run]
-    for kind, longest in ((template.tokens.fraction, _FRACTION), (template.tokens.exponents, _EXPONENT)):
-        for run in kind:
-            sound &= block.length[first + run] <= longest
-    for at, (run, negative) in enumerate(zip(template.runs, template.negative, strict=True)):
-        runs = first + run
-        sound &= block.length[runs] <= _COUNT
-        out[at] = -block.values(runs) if negative else block.values(runs)
+    places = {run: at for at, run in enumerate(template.runs)}
+    tokens = template.tokens
+    longest = {**dict.fromkeys(template.runs, _COUNT), **dict.fromkeys(tokens.fraction, _FRACTION)}
+    longest.update(dict.fromkeys(tokens.exponents, _EXPONENT))
+    for run in sorted({*tokens.leading, *longest}):
+        runs = block.runs[first + run]
+        if run in tokens.leading:
+            sound &= ~leads(runs)
+        if run in longest:
+            sound &= lengths(runs) <= longest[run]
+        if run in places:
+            at = places[run]
+            out[at] = -block.values(runs) if template.negative[at] else block.values(runs)
     return out, sound

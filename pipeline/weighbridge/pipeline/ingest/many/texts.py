@@ -61,7 +61,7 @@ class _Bare(NamedTuple):
     many: int
 
 
-def bare_of_texts(chunks: Sequence[bytes], longest: int) -> tuple[bytes, Ints]:
+def bare_of_texts(chunks: Sequence[bytes], longest: int) -> tuple[list[bytes | memoryview], Ints]:
     """Lines without the texts that nothing reads, and the numbers of those that have to be read as they stand.
 
     Args:
@@ -76,7 +76,7 @@ def bare_of_texts(chunks: Sequence[bytes], longest: int) -> tuple[bytes, Ints]:
         bare.append(some.raw)
         odd.append(some.odd + first)
         first += some.many
-    return b"".join(bare), np.concatenate(odd)
+    return bare, np.concatenate(odd)
 
 
 def _bare(raw: bytes, longest: int) -> _Bare:
