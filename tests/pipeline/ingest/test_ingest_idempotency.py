@@ -17,6 +17,7 @@ from tests.pipeline.ingest.conftest import DAY, answer_of, attempt_of, lines_in,
 from weighbridge.pipeline.ingest import ingest as ingest_module
 from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.validate.contract import contract
 
 Take = Callable[..., IngestResult]
 Jsonl = Callable[..., Path]
@@ -103,6 +104,38 @@ def test_other_content_under_a_key_is_a_revision_and_the_last_one_counts(
     assert lake.scan("reading").collect()["revision"].to_list() == [1]
     # Content that was there before, whichever revision, is a duplicate.
     assert figures(take([jsonl("c.jsonl", [told(10), told(20), told(10)])], lake)) == [(3, 1, 0, 2)]
+
+
+NEW_YEAR = 1767225600  # 2026-01-01 00:00 UTC
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_revisions_lie_on_the_first_day_of_their_key_also_across_the_end_of_a_month(
+    lake: Lake, take: Take, jsonl: Jsonl, answer: Row, at_once: bool
+) -> None:
+    def told(number: int, tokens: int, created: int) -> dict[str, object]:
+        usage = {"prompt_tokens": tokens}
+        return answer(number, response={"id": f"chatcmpl-{number}", "created": created, "usage": usage})
+
+    before = jsonl("a.jsonl", [told(1, 100, NEW_YEAR - 10), told(2, 7, NEW_YEAR - 9)])
+    after = jsonl("b.jsonl", [told(1, 200, NEW_YEAR + 10), told(3, 9, NEW_YEAR + 11)])
+    results = [take([before, after], lake)] if at_once else [take([before], lake), take([after], lake)]
+    first, second = date(2025, 12, 31), date(2026, 1, 1)
+    # The day that got a revision is one that has to be worked on again.
+    assert results[-1].days == (first, second)
+    for table in ("attempt", "usage_report"):
+        rows = lake.scan(table).sort("revision", "attempt_hi").select("day", "revision").collect().rows()
+        assert sorted(rows) == [(first, 0), (first, 0), (first, 1), (second, 0)], table
+    counted = lake.scan("reading").sort("input_total").select("day", "revision", "input_total").collect().rows()
+    assert counted == [(first, 0, 7), (second, 0, 9), (first, 1, 200)]
+    # A run that was cut off behind its first commits finds the rows where they stand.
+    digests = lake.digests()
+    lake.replace("segment", lake.scan("segment").clear().collect(), days=None)
+    take([before, after], lake)
+    assert lake.digests() == digests
+    broken = next(rule.broken for rule in contract("attempt") if rule.name == "day.arrived_at")
+    assert broken is not None
+    assert lake.scan("attempt").filter(broken).collect().is_empty()
 
 
 def test_the_same_report_twice_in_one_file_is_a_duplicate_report(

@@ -117,7 +117,7 @@ CASES: list[tuple[str, str, Row, Row]] = [
      {"bonus": 3, **{f"accepted_steps_{n}": 0 for n in range(8)}, "accepted_steps_2": 1, "accepted_steps_8_15": 1,
       "accepted_steps_16": 1}, {"accepted_steps_3": 1}),
     ("attempt", "identity.reasoning", {"output_computed": 9, "reasoning_computed": 9}, {"reasoning_computed": 10}),
-    ("attempt", "day.arrived_at", {}, {"arrived_at": MOMENT.replace(day=6)}),
+    ("attempt", "day.arrived_at", {"revision": 0}, {"arrived_at": MOMENT.replace(day=6)}),
     ("attempt", "note.undated", {"undated": False}, {"undated": True}),
     ("attempt", "note.tenant", {}, {"tenant": "unassigned"}),
     ("attempt", "note.task", {}, {"task": "unassigned"}),

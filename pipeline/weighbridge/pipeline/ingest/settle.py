@@ -11,6 +11,9 @@ once more *in one file* is a further report: a provider that reports an answer t
 twice is not. Tables without revisions know a fourth outcome, *conflict*: their key is taken by other content.
 
 Content is every column but the key, `day` (a record without a time keeps its first day) and where the row stands.
+
+All revisions of a key lie on one day, the first it was told for, whatever day (or month) a later one names. Whoever
+reads a day, or a month, so has every revision of what is there at hand, and the last of them counts once.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ class Settled:
     """Rows of one table, settled.
 
     Attributes:
-        rows: what is to be appended, with `report` and `revision` as they will stand.
-        outcome: one row per staged row, in their order: _file, segment_row, day, outcome.
+        rows: what is to be appended, with `report`, `revision` and `day` as they will stand.
+        outcome: one row per staged row, in their order: _file, segment_row, day (where it stands), outcome.
     """
 
     rows: pl.DataFrame
@@ -58,8 +61,11 @@ def settle(lake: Lake, table: str, staged: pl.DataFrame) -> Settled:
     if not contested.any():
         return Settled(_first_revision(staged), outcome.with_columns(pl.lit(NEW).alias("outcome")))
     compared = _compare(lake, table, staged.with_row_index("_row").filter(contested), present, probe)
-    told = outcome.with_row_index("_row").join(
-        compared.select("_row", "outcome"), on="_row", how="left", maintain_order="left"
+    told = (
+        outcome.with_row_index("_row")
+        .join(compared.select("_row", "outcome", home="day"), on="_row", how="left", maintain_order="left")
+        .with_columns(day=pl.coalesce("home", "day"))
+        .drop("home")
     )
     free = _first_revision(staged.filter(~contested))
     rows = pl.concat([free, compared.filter(pl.col("outcome") == NEW).select(free.columns)])
@@ -215,10 +221,11 @@ def _first_of_key(table: str, both: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbered(table: str, both: pl.DataFrame) -> pl.DataFrame:
-    """Outcome, report and revision of each staged row of a table with revisions."""
+    """Outcome, report, revision and day of each staged row of a table with revisions."""
     about = _identity(table)
     told = _tellings(table, both)
     stands = [*about, "report"] if "report" in told.columns else about
+    there = told.filter(~pl.col("_lake") & (pl.col("outcome") == THERE)).with_columns(day=pl.coalesce("stood", "day"))
     told = told.filter(pl.col("_lake") | (pl.col("outcome") != THERE)).with_columns(
         again=~pl.struct(*stands, "_content").is_first_distinct() & ~pl.col("_lake")
     )
@@ -227,14 +234,12 @@ def _numbered(table: str, both: pl.DataFrame) -> pl.DataFrame:
     told = told.with_columns(
         outcome=pl.when(pl.col("again")).then(pl.lit(DUPLICATE)).otherwise(pl.lit(NEW)),
         revision=(last + fresh.cum_sum().over(stands).cast(pl.Int64)).cast(pl.Int32),
-    ).filter(~pl.col("_lake"))
-    settled = [name for name in _SETTLED if name in told.columns]
-    return (
-        both.filter(~pl.col("_lake"))
-        .drop(settled)
-        .join(told.select("_instance", "outcome", *settled), on="_instance", how="left", maintain_order="left")
-        .with_columns(pl.col("outcome").fill_null(THERE))
+        day=pl.col("day").first().over(stands),
     )
+    settled = [*(name for name in _SETTLED if name in told.columns), "day"]
+    as_settled = ["_instance", "outcome", *settled]
+    told = pl.concat([told.filter(~pl.col("_lake")).select(as_settled), there.select(as_settled)])
+    return both.filter(~pl.col("_lake")).drop(settled).join(told, on="_instance", how="left", maintain_order="left")
 
 
 def _tellings(table: str, both: pl.DataFrame) -> pl.DataFrame:
@@ -242,12 +247,13 @@ def _tellings(table: str, both: pl.DataFrame) -> pl.DataFrame:
     about = _identity(table)
     told = both.unique("_instance", keep="first", maintain_order=True)
     settled = [name for name in _SETTLED if name in told.columns]
-    told = told.select(*about, *_PLACE, *settled, "_file", "_lake", "_instance", "_content", "_row")
+    told = told.select(*about, *_PLACE, *settled, "day", "_file", "_lake", "_instance", "_content", "_row")
     told = pl.concat([told.filter("_lake"), told.filter(~pl.col("_lake")).sort("_file", "revision", "_row")])
-    place = told.filter("_lake").select(*about, *_PLACE).with_columns(stood=pl.lit(value=True))
-    told = told.join(place.unique(), on=[*about, *_PLACE], how="left", nulls_equal=True, maintain_order="left")
+    place = told.filter("_lake").select(*about, *_PLACE, stood="day", _stands=pl.lit(value=True))
+    place = place.unique([*about, *_PLACE], keep="first", maintain_order=True)
+    told = told.join(place, on=[*about, *_PLACE], how="left", nulls_equal=True, maintain_order="left")
     told = told.with_columns(
-        outcome=pl.when(~pl.col("_lake") & pl.col("stood").fill_null(value=False)).then(pl.lit(THERE))
+        outcome=pl.when(~pl.col("_lake") & pl.col("_stands").fill_null(value=False)).then(pl.lit(THERE))
     ).with_columns(pl.col("outcome").fill_null(NEW))
     if "report" in settled:
         nth = (pl.col("_content").cum_count().over(*about, "_file", "_content") - 1).cast(pl.Int32)

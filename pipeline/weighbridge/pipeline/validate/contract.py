@@ -104,9 +104,11 @@ def _further(table: Table) -> Iterator[Rule]:
     if {"leaf_shape", "leaf_integers", "leaf_texts"} <= set(names):
         yield _aligned(table.name)
     if table.name == "attempt":
-        arrived = pl.col("arrived_at")
+        # A revision lies on the day of what it revises, whenever it says that the attempt arrived.
+        arrived = pl.when(pl.col("revision") == 0).then("arrived_at")
         yield Rule(
-            "day.arrived_at", Kind.DAY, Gravity.WARNING, table.name, "arrived_at", "lies on the day of the row",
+            "day.arrived_at", Kind.DAY, Gravity.WARNING, table.name, "arrived_at",
+            "lies on the day of the row, unless that is a revision",
             broken=arrived.dt.date() != pl.col("day"), sieve=_within_a_day(arrived), asked=arrived.count(),
             proof=_on_its_day("arrived_at"),
         )  # fmt: skip
