@@ -8,8 +8,6 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, Core, World
 
-from weighbridge.pipeline.reconcile.explanation import Offer, subsets
-
 
 def explained(core: Core, world: World, direction: str) -> tuple[dict[str, int], int, str | None]:
     """The causes of the only attempt in one direction, their residual and confidence."""
@@ -233,10 +231,3 @@ def test_without_children_every_choice_asked_for_is_taken_to_have_ended(world: W
     world.attempt(1, output_recounted=80, n=3, finish_reason="stop")
     world.reading(1, output_total=83)
     assert explained(polars_core, world, "output") == ({"end_token_convention": 3}, 0, "probable")
-
-
-def test_subsets_come_smallest_first_and_never_take_two_amounts_of_one_cause() -> None:
-    """The documented order: size, then causes, then amounts."""
-    offers = [[Offer("a", "a1"), Offer("a", "a2")], [Offer("b", "b1")], [Offer("c", "c1")]]
-    found = ["+".join(offer.column for offer in chosen) for chosen in subsets(offers)]
-    assert found == "a1 a2 b1 c1 a1+b1 a2+b1 a1+c1 a2+c1 b1+c1 a1+b1+c1 a2+b1+c1".split()

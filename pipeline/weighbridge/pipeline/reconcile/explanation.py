@@ -7,29 +7,20 @@ alternatives. So the causes and the residual always add up to the gap, and no to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
-from itertools import combinations, product
-from operator import add, and_, or_
+from operator import add, or_
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.cause import Candidate, Cause, causes_of
+from weighbridge.pipeline.reconcile.cause import Candidate, causes_of
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, latest, rows_where, tokens, words
+from weighbridge.pipeline.reconcile.search import Offer, offers_of, with_smallest
 from weighbridge.pipeline.reconcile.side import COLUMNS
 from weighbridge.pipeline.reconcile.template import points, with_learnt
 from weighbridge.schemas.enumerations import ChildKind, Confidence, Direction, FinishReason
 
 _OWN_END = (FinishReason.STOP, FinishReason.TOOL_CALLS)
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One candidate amount of one cause: the column it stands in."""
-
-    cause: str
-    column: str
 
 
 def explained(rows: Frame, direction: Direction, lessons: Frame, ended: Frame) -> Frame:
@@ -46,10 +37,17 @@ def explained(rows: Frame, direction: Direction, lessons: Frame, ended: Frame) -
         compared), `confidence` (null where there was nothing to explain) and `alternatives` (null where none).
     """
     known = with_structural(rows, direction)
-    open_row = is_open()
-    settled = _settled(known.filter(~open_row), direction)
-    offered = _with_late_evidence(known.filter(open_row), direction, lessons, ended)
-    return nw.concat([settled, _searched(offered, direction)], how="vertical")
+    return nw.concat([settled(known, direction), searched(known, direction, lessons, ended)], how="vertical")
+
+
+def settled(known: Frame, direction: Direction) -> Frame:
+    """Of rows `with_structural` causes those with nothing left that candidates may explain, as `explained`."""
+    return _settled(known.filter(~is_open()), direction)
+
+
+def searched(known: Frame, direction: Direction, lessons: Frame, ended: Frame) -> Frame:
+    """The other ones of them, as `explained`."""
+    return _searched(_with_late_evidence(known.filter(is_open()), direction, lessons, ended), direction)
 
 
 def with_structural(rows: Frame, direction: Direction) -> Frame:
@@ -110,36 +108,24 @@ def _with_late_evidence(rows: Frame, direction: Direction, lessons: Frame, ended
     return counted.with_columns(ended_choices=nw.coalesce(nw.col("ended_choices"), own))
 
 
-def subsets(offers: Sequence[Sequence[Offer]]) -> Iterator[tuple[Offer, ...]]:
-    """Every choice of at least one cause and one amount for each, smallest first, then in the documented order."""
-    for size in range(1, len(offers) + 1):
-        for chosen in combinations(offers, size):
-            yield from product(*chosen)
-
-
 def _searched(rows: Frame, direction: Direction) -> Frame:
-    causes = causes_of(direction, structural=False)
-    candidates = {cause.code: cause.candidate(direction) for cause in causes}
-    offers = [
-        [Offer(cause.code, f"offer_{cause.code}_{number}") for number in range(len(candidates[cause.code]))]
-        for cause in causes
-    ]
-    sets = list(subsets(offers))
-    offered = _distinct(rows.with_columns(**_amounts(candidates)), offers)
-    picked = offered.with_columns(pick=_first_fit(sets)).with_columns(alternatives=_alternatives(sets))
+    candidates = {cause.code: cause.candidate(direction) for cause in causes_of(direction, structural=False)}
+    offers = offers_of({code: len(own) for code, own in candidates.items()})
+    offered = _distinct(rows.with_columns(**_amounts(candidates)), list(offers.values()))
+    picked = with_smallest(offered, offers)
     parts: dict[str, Expr] = {}
-    for cause, own in zip(causes, offers, strict=True):
-        parts |= _part(cause, own, candidates[cause.code], sets)
-    named = picked.with_columns(**parts)
+    for code, own in offers.items():
+        parts |= _part(own, candidates[code])
+    found = ~nw.col("fits").is_null()
     confidence = first_of(
         [
-            (nw.col("pick").is_null(), words(Confidence.NONE)),
-            (~nw.col("alternatives").is_null(), words(Confidence.AMBIGUOUS)),
+            (~found, words(Confidence.NONE)),
+            (nw.col("fits") > 1, words(Confidence.AMBIGUOUS)),
         ],
         words(Confidence.PROBABLE),
     )
-    residual = nw.when(nw.col("pick").is_null()).then(nw.col("remaining")).otherwise(tokens(0))
-    return _finished(named.with_columns(confidence=confidence, residual=residual), direction)
+    residual = nw.when(~found).then(nw.col("remaining")).otherwise(tokens(0))
+    return _finished(picked.with_columns(**parts, confidence=confidence, residual=residual), direction)
 
 
 def _amounts(candidates: dict[str, tuple[Candidate, ...]]) -> dict[str, Expr]:
@@ -163,44 +149,13 @@ def _distinct(rows: Frame, offers: Sequence[Sequence[Offer]]) -> Frame:
     return rows.with_columns(**blanked) if blanked else rows
 
 
-def _equal(left: str, right: str) -> Expr:
-    return (nw.col(left) == nw.col(right)).fill_null(value=False)
-
-
-def _fits(chosen: Sequence[Offer]) -> Expr:
-    return reduce(add, (nw.col(offer.column) for offer in chosen)) == nw.col("remaining")
-
-
-def _first_fit(sets: Sequence[Sequence[Offer]]) -> Expr:
-    return first_of([(_fits(chosen), tokens(number)) for number, chosen in enumerate(sets)], tokens())
-
-
-def _alternatives(sets: Sequence[Sequence[Offer]]) -> Expr:
-    """The other sets of the size of the one picked that fit as well, as `cause+cause, cause`."""
-    pick = nw.col("pick")
-    names = []
-    for number, chosen in enumerate(sets):
-        smaller = [n for n, other in enumerate(sets) if len(other) == len(chosen) and n < number]
-        if smaller:
-            rival = and_(pick.is_in(smaller), _fits(chosen))
-            names.append(nw.when(rival).then(words("+".join(offer.cause for offer in chosen))))
-    if not names:
-        return words()
-    joined = nw.concat_str(*names, separator=",", ignore_nulls=True)
-    return nw.when(joined != "").then(joined)
-
-
-def _part(
-    cause: Cause, own: Sequence[Offer], candidates: Sequence[Candidate], sets: Sequence[Sequence[Offer]]
-) -> dict[str, Expr]:
-    """What a cause explains under the set that was picked, and the class these tokens are priced as."""
-    cases = []
-    for offer, candidate in zip(own, candidates, strict=True):
-        among = [number for number, chosen in enumerate(sets) if offer in chosen]
-        cases.append((nw.col("pick").is_in(among), nw.col(offer.column), words(candidate.priced_as)))
+def _part(own: Sequence[Offer], candidates: Sequence[Candidate]) -> dict[str, Expr]:
+    """What a cause explains under the set that was taken, and the class these tokens are priced as."""
+    cases = [(offer.is_taken(), offer, candidate) for offer, candidate in zip(own, candidates, strict=True)]
+    code = own[0].cause
     return {
-        f"tokens_{cause.code}": first_of([(case, amount) for case, amount, _ in cases], tokens()),
-        f"class_{cause.code}": first_of([(case, priced_as) for case, _, priced_as in cases], words()),
+        f"tokens_{code}": first_of([(case, nw.col(offer.column)) for case, offer, _ in cases], tokens()),
+        f"class_{code}": first_of([(case, words(candidate.priced_as)) for case, _, candidate in cases], words()),
     }
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.records import Records, Tables
 from weighbridge.pipeline.reconcile import attempts, coverage, match, money, reports, template
-from weighbridge.pipeline.reconcile.explanation import ended_choices, explained, lessons_of
+from weighbridge.pipeline.reconcile.explanation import ended_choices, lessons_of, searched, settled, with_structural
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.period import ends, month_of
 from weighbridge.pipeline.reconcile.placement import Placement, placed
@@ -118,11 +118,14 @@ class Month:
         return bool(found.head(1).collect().height)
 
     def explained(self, compared: pl.DataFrame, direction: Direction, days: Sequence[date]) -> pl.DataFrame:
-        """One direction of them with its causes (`explanation.explained`)."""
+        """One direction of them with its causes (`explanation.explained`); most days leave nothing to search for."""
+        known = frame_of(collected(with_structural(side(frame_of(compared), direction), direction)))
+        plain = collected(settled(known, direction))
+        if plain.height == compared.height:
+            return plain
         children = collected(ended_choices(frame_of(self.read("child", _CHILD_READ, days))))
-        return collected(
-            explained(side(frame_of(compared), direction), direction, frame_of(self.lessons), frame_of(children))
-        )
+        found = collected(searched(known, direction, frame_of(self.lessons), frame_of(children)))
+        return pl.concat([plain, found])
 
     def priced(self, parts: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
         """Parts of gaps with what they cost."""
