@@ -76,10 +76,17 @@ def raising(error: Callable[[], Exception], times: float) -> Callable[[Home, Seq
     return work
 
 
+def quoting() -> LakeError:
+    """An error of ours that was raised from one whose text quotes data."""
+    error = LakeError("the lake cannot be read; restore it")
+    error.__cause__ = error.__context__ = ValueError("CANARY 4711 in what led to an exception of ours")
+    return error
+
+
 FAILING = {
     "busy": (lambda: LakeBusyError("another process is writing; run it again"), 2),
     "always-busy": (lambda: LakeBusyError("another process is writing; run it again"), float("inf")),
-    "unreadable": (lambda: LakeError("the lake cannot be read; restore it"), float("inf")),
+    "unreadable": (quoting, float("inf")),
     "no-room": (lambda: OSError(28, "No space left on device", "/there/lake"), 1),
     "forbidden": (lambda: PermissionError(13, "Permission denied", "/there/lake"), float("inf")),
     "broken": (lambda: ValueError("CANARY 4711 in the text of an exception"), float("inf")),

@@ -27,15 +27,18 @@ class LakeFullError(LakeError, Transient):
 
 @contextmanager
 def told(action: str, where: str) -> Iterator[None]:
-    """Turn errors of the disk and of the table format into a `LakeError` about `action` at `where`."""
+    """Turn errors of the disk and of the table format into a `LakeError` about `action` at `where`.
+
+    Theirs is not shown beside it: the text of an engine's error may quote the value it stumbled over.
+    """
     try:
         yield
-    except CommitFailedError as error:
+    except CommitFailedError:
         raise LakeBusyError(
             f"{where}: another writer won the race while {action}; nothing of this call was committed, run it again"
-        ) from error
+        ) from None
     except (OSError, DeltaError, pl.exceptions.PolarsError, pa.ArrowException) as error:
-        raise _spoken(error, action, where) from error
+        raise _spoken(error, action, where) from None
 
 
 def _spoken(error: BaseException, action: str, where: str) -> LakeError:
