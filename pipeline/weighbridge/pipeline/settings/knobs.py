@@ -71,12 +71,12 @@ class Settings:
     shared_grace_days: int = field(
         metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many are not yet released to the shared edition")
     )
-    content_keys: Path | None = field(
     clock_days: int = field(
         metadata=_knob(
             WHOLE, 7, "retention and erasure refuse a clock further ahead of everything known here than this, in days"
         )
     )
+    content_keys: Path | None = field(
         metadata=_knob(MAYBE_PATH, "", "folder with the keys of token ids; only `content` and `nightly` read it")
     )
     content_key_command: tuple[str, ...] = field(
