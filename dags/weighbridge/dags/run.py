@@ -23,7 +23,8 @@ from weighbridge.dags.safety import guarded
 from weighbridge.pipeline.run.home import Home, open_home
 from weighbridge.pipeline.run.month import month_due, span_of_month, steps_of
 from weighbridge.pipeline.run.step import Span, Step
-from weighbridge.pipeline.run.turn import turn
+from weighbridge.pipeline.run.steps import settle
+from weighbridge.pipeline.run.turn import patiently, turn
 from weighbridge.pipeline.settings import find_config
 
 # A run that finds another one at work waits for it; then it fails, and the next one of the schedule does what is due.
@@ -142,6 +143,7 @@ def run_of(name: str, config: Path | None) -> Iterator[Run]:
     """
     home = guarded(open_home)(find_config(config, os.environ))
     with turn(home, wait_s=WAIT_S):
+        guarded(patiently)(lambda: settle(home), WAIT_S)
         key = f"weighbridge-{name}-progress"
         progress = create_progress_artifact(progress=0.0, key=key, description="How much of the run is done")
         run = Run(name, home, datetime.now(UTC).date(), progress)

@@ -100,6 +100,21 @@ def test_what_nobody_took_is_sent_by_the_next_night(
     assert len(receiver.posted) == 2
 
 
+def test_a_receiver_that_is_named_later_gets_what_was_found_before(
+    home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so does one that asks for more than before, of what was too slight for it then."""
+    slight = replace(found("2"), severity=Severity.NOTICE, subject={"model": "other"})
+    judged(monkeypatch, found("5"), slight)
+
+    def told(**alerts: object) -> int:
+        given = replace(home, settings=replace(home.settings, alerts={**home.settings.alerts, **alerts}))
+        return steps.BASELINE.work(given, ["2026-03-03"], date(2026, 3, 4)).counts["sent"]
+
+    assert [told(webhook=None), told(), told(), told(severity=Severity.NOTICE), told()] == [0, 1, 0, 1, 0]
+    assert [post["findings"][0]["amount"] for post in receiver.posted] == ["5", "2"]
+
+
 def test_a_run_that_failed_is_told_with_its_flow_its_id_and_its_state(home: Home, receiver: Receiver) -> None:
     run = "01a22a50-4ecb-7fc1-a0c4-83f440ec1235"
     assert run_failed(home, flow="nightly", run=run, state="Crashed", now=NOW).delivered

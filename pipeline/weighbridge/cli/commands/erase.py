@@ -53,10 +53,8 @@ def erase(
     Up to and including today (UTC). Billing counts stay, exact and under the pseudonym, unless --billing-too. Exit 1
     where something is left: held, not sealed yet, or found by the search. Safe to kill and to run again.
     """
-    from weighbridge.pipeline.retention.erase import erase as carry_out
     from weighbridge.pipeline.retention.erase import preview
-    from weighbridge.pipeline.run.retain import checked_clock
-    from weighbridge.pipeline.run.turn import turn
+    from weighbridge.pipeline.run.retain import erase_from
 
     home = home_of(ctx, config, log_level)
     whom = subject_of(home, tenant, subject)
@@ -65,10 +63,8 @@ def erase(
     if dry_run:
         found = preview(places, whom, now=now, billing_too=billing_too)
     else:
-        with turn(home):
-            if not accept_clock:
-                checked_clock(home, now)
-            found = carry_out(places, whom, by=by or user_name(), now=now, billing_too=billing_too)
+        asker = by or user_name()
+        found = erase_from(home, places, whom, by=asker, now=now, billing_too=billing_too, accept_clock=accept_clock)
     if as_json:
         write_json(_told(found))
     else:

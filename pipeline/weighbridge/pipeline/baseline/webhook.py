@@ -62,7 +62,7 @@ def post(
         kind: what they are, for the receiver.
         sleep: how to wait between two tries: 1 s, then twice as long each time.
     """
-    news = [finding for finding in findings if _SCALE.index(finding.severity) >= _SCALE.index(policy.severity)]
+    news = worth_posting(findings, policy)
     if not policy.webhook or not news:
         return Delivery(len(news), None, 0, "nowhere to post to" if news else "nothing to post")
     body = json.dumps(payload(news, kind), ensure_ascii=False, allow_nan=False).encode()
@@ -76,6 +76,11 @@ def post(
         sleep(float(2 ** (attempt - 1)))
     _log.warning("the webhook did not take %d findings after %d attempts: %s", len(news), attempt, outcome)
     return Delivery(len(news), delivered=False, attempts=attempt, outcome=outcome)
+
+
+def worth_posting(findings: Sequence[Finding], policy: AlertPolicy) -> list[Finding]:
+    """Those of at least the policy's severity, in their order."""
+    return [finding for finding in findings if _SCALE.index(finding.severity) >= _SCALE.index(policy.severity)]
 
 
 def payload(findings: Sequence[Finding], kind: str = KIND) -> dict[str, object]:

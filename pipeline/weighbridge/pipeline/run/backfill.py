@@ -13,8 +13,8 @@ from pathlib import Path
 
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import Span, Step, Work
-from weighbridge.pipeline.run.steps import ANEW, READ, RECONCILE, REPORT, SHARE, SHARE_AGAIN
-from weighbridge.pipeline.run.turn import turn
+from weighbridge.pipeline.run.steps import ANEW, READ, RECONCILE, REPORT, SHARE, SHARE_AGAIN, settle
+from weighbridge.pipeline.run.turn import patiently, turn
 from weighbridge.pipeline.run.walk import walk
 from weighbridge.schemas.errors import ConfigError
 
@@ -58,6 +58,7 @@ def backfill(
     today = today or datetime.now(UTC).date()
     span = span_of(first, last, today)
     with turn(home, wait_s=wait_s):
+        patiently(lambda: settle(home), wait_s)
         done = walk(home, steps_of(release_again=release_again), today=today, span=span, wait_s=wait_s)
     return Backfill(
         days=done.units.get(READ.name, ()),

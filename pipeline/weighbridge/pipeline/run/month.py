@@ -22,7 +22,7 @@ from weighbridge.pipeline.reconcile.period import checked, ends
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import Span, Step, Work
-from weighbridge.pipeline.run.steps import ANEW, REPORT
+from weighbridge.pipeline.run.steps import ANEW, REPORT, settle
 from weighbridge.pipeline.run.turn import patiently, turn
 from weighbridge.pipeline.run.walk import walk
 
@@ -65,6 +65,7 @@ def monthly(home: Home, month: str, *, by: str, now: datetime, early: str | None
         DiskFullError: running it again finishes it.
     """
     with turn(home, wait_s=wait_s):
+        patiently(lambda: settle(home), wait_s)
         today = now.astimezone(UTC).date()
         done = walk(home, steps_of(home, month), today=today, span=span_of_month(month), wait_s=wait_s)
         closed = None

@@ -37,7 +37,7 @@ from weighbridge.pipeline.run.rooms import (
 )
 from weighbridge.pipeline.run.sources import fetch
 from weighbridge.pipeline.run.step import Work, no_news
-from weighbridge.pipeline.run.steps import NIGHT, PRICE, RECONCILE, REPORT
+from weighbridge.pipeline.run.steps import NIGHT, PRICE, RECONCILE, REPORT, settle
 from weighbridge.pipeline.run.turn import patiently, turn
 from weighbridge.pipeline.run.walk import walk
 
@@ -116,6 +116,7 @@ def night(
     if out is not None:
         home = replace(home, settings=replace(home.settings, reports=out))
     with turn(home, wait_s=wait_s):
+        patiently(lambda: settle(home), wait_s)
         with spoken("taking files in"):
             taken = patiently(lambda: take_in(home, what_came(paths), intake), wait_s)
             fetched = fetch(home, attempt=lambda work: patiently(work, wait_s))

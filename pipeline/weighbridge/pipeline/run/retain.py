@@ -1,7 +1,7 @@
 """Retention on an installation: what is past its time goes from every place it has, with receipts.
 
 Rows that go say nothing new about those that stay, so nothing becomes due by it; and a page that goes because its
-time is over is not made again.
+time is over is not made again (`forgotten`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention.apply import Applied, apply
 from weighbridge.pipeline.retention.clock import check_clock
+from weighbridge.pipeline.retention.erase import Erased, erase
 from weighbridge.pipeline.retention.ledger import Ledger
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.plan import RetentionPlan, plan
 from weighbridge.pipeline.retention.policy import RetentionPolicy
+from weighbridge.pipeline.retention.subject import Subject
 from weighbridge.pipeline.run.failure import spoken
+from weighbridge.pipeline.run.forgotten import LEDGER
 from weighbridge.pipeline.run.home import Home
-from weighbridge.pipeline.run.step import no_news, stamps_of
-from weighbridge.pipeline.run.steps import FORGOTTEN, NIGHT, months_with_pages
+from weighbridge.pipeline.run.step import no_news
+from weighbridge.pipeline.run.steps import NIGHT, REPORT, settle
 from weighbridge.pipeline.run.turn import turn
-
-LEDGER = "retention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +101,51 @@ def deleted(home: Home, *, today: date, now: datetime, by: str, accept_clock: bo
     with spoken("deleting what is past its time"), lake.lock():
         if not accept_clock:
             checked_clock(home, now, today=today, lake=lake)
-        before = months_with_pages(home)
         with no_news(home, NIGHT, today):
             due = planned(home, today, lake)
             done = apply(due, by=by, now=now)
-        gone = set(before) - set(months_with_pages(home))
-        if gone:
-            stamps_of(home).put(FORGOTTEN, dict.fromkeys(gone, today.isoformat()))
         due.places.ledger.ran(now)
     return Retained(due, done)
+
+
+def erase_from(
+    home: Home,
+    places: Places,
+    subject: Subject,
+    *,
+    by: str,
+    now: datetime,
+    billing_too: bool = False,
+    accept_clock: bool = False,
+    wait_s: float = 0,
+) -> Erased:
+    """Erase somebody from an installation (`erase`).
+
+    Rows that go say nothing new about those of others, so nothing is weighed or judged anew because of it. Pages are
+    another matter: those of which rows or evidence went are made again by the next night, without whoever was erased.
+
+    Args:
+        home: the installation.
+        places: where its data lies (`places_of`), and whatever else is to be emptied or searched.
+        subject: whom; up to and including the UTC day of `now`.
+        by: who asked, for receipts.
+        now: when.
+        billing_too: billing counts go as well.
+        accept_clock: the clock may be as far ahead as it is of everything known here.
+        wait_s: how long to wait for another run, seconds.
+
+    Raises:
+        ConfigError: the subject names nobody, or the clock is ahead; nothing was erased.
+        LakeBusyError: something else was writing; nothing was erased.
+        KeyUnavailableError: keys cannot be listed; nothing of this request was done.
+    """
+    with turn(home, wait_s=wait_s):
+        if not accept_clock:
+            checked_clock(home, now)
+        settle(home)
+        today = now.astimezone(UTC).date()
+        with places.lake.lock(), no_news(home, [step for step in NIGHT if step is not REPORT], today):
+            return erase(places, subject, by=by, now=now, billing_too=billing_too)
 
 
 def checked_clock(home: Home, now: datetime, *, today: date | None = None, lake: Lake | None = None) -> None:

@@ -17,6 +17,7 @@ import polars as pl
 
 from weighbridge.pipeline.baseline.alerts import alert
 from weighbridge.pipeline.baseline.policy import AlertPolicy
+from weighbridge.pipeline.baseline.webhook import worth_posting
 from weighbridge.pipeline.close.adjust import adjust
 from weighbridge.pipeline.close.closed import closes, compared_with
 from weighbridge.pipeline.lake.lake import Lake
@@ -25,6 +26,14 @@ from weighbridge.pipeline.reconcile.announced import settled
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
 from weighbridge.pipeline.report.report import SHARED, page_of
+from weighbridge.pipeline.run.forgotten import (
+    AROUND,
+    forgotten,
+    judged_days,
+    published_months,
+    released_days,
+    settled_months,
+)
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import (
     all_months,
@@ -39,22 +48,19 @@ from weighbridge.pipeline.run.rooms import (
     weigh,
     write_reports,
 )
-from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day, stamps_of
+from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day, settle_rest, stamps_of
 from weighbridge.pipeline.run.waivers import ended_waivers
 from weighbridge.pipeline.shared.shared import SharedResult
 from weighbridge.pipeline.shared.shared import due as days_to_share
+from weighbridge.pipeline.shared.shared import settled as days_shared
 from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE
 from weighbridge.schemas import canonical
 from weighbridge.schemas.enumerations import FindingOrigin
 from weighbridge.schemas.finding import Finding
 from weighbridge.schemas.tables import TABLES
 
-# A report may be booked some days after its attempt, across the end of a month; a zone moves that end by a day.
-_AROUND = timedelta(days=2)
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
-# Under this name stands which pages retention took away.
-FORGOTTEN = "pages forgotten"
-# And under this one, which findings of baselines were sent on.
+# Under this name stands which findings of baselines were sent on.
 TOLD = "findings told"
 _CONTRACT = tuple(name for name in BEFORE_RECONCILE if TABLES[name].daily and name != "quarantine")
 _JUDGED = ("attempt", "reading", "priced_amount")
@@ -155,10 +161,12 @@ def _tell(home: Home, found: Sequence[Finding]) -> int:
     marks = {each.finding_id: hashed([each.severity, each.observed, each.amount, each.last_day]) for each in found}
     fresh = stamps.due(TOLD, marks)
     news = [each for each in found if each.finding_id in fresh]
-    sent = alert(home.lake(), news, AlertPolicy.of(home.settings.alerts)).delivery
-    if sent.delivered is not False:
-        stamps.put(TOLD, fresh)
-    return sent.findings if sent.delivered else 0
+    policy = AlertPolicy.of(home.settings.alerts)
+    sent = alert(home.lake(), news, policy).delivery
+    if not sent.delivered:  # nobody took them, or nobody is named yet who could
+        return 0
+    stamps.put(TOLD, {each.finding_id: fresh[each.finding_id] for each in worth_posting(news, policy)})
+    return sent.findings
 
 
 def adjust_marks(home: Home, _today: date) -> dict[str, str]:
@@ -177,23 +185,22 @@ def _adjust(home: Home, months: Sequence[str], _today: date) -> Work:
     return Work({"booked": done.booked, "findings": len(done.findings)})
 
 
-def share_marks(home: Home, _today: date) -> dict[str, str]:
+def share_marks(home: Home, today: date) -> dict[str, str]:
     """Days that may be released and were not yet, marked by their rows: one that was too small may have grown."""
     lake = home.lake()
     days = marks_by_day(lake, ("reconciled",))
-    return {day.isoformat(): days[day] for day in days_to_share(lake, home.settings.shared_grace_days)}
+    return {day.isoformat(): days[day] for day in days_to_share(lake, today, home.settings.shared_grace_days)}
 
 
 def _share(home: Home, units: Sequence[str], _today: date) -> Work:
     return _shared(share(home, days_in(units)))
 
 
-def share_again_marks(home: Home, _today: date) -> dict[str, str]:
+def share_again_marks(home: Home, today: date) -> dict[str, str]:
     """Days that may be released, whether or not they were."""
     lake = home.lake()
-    held = lake.days("reconciled")
     days = marks_by_day(lake, ("reconciled",))
-    return {day.isoformat(): days[day] for day in held[: max(0, len(held) - home.settings.shared_grace_days)]}
+    return {day.isoformat(): days[day] for day in days_shared(lake, today, home.settings.shared_grace_days)}
 
 
 def _share_again(home: Home, units: Sequence[str], _today: date) -> Work:
@@ -212,8 +219,10 @@ def report_marks(home: Home, _today: date) -> dict[str, str]:
     place = os.path.relpath(home.reports, home.root)  # an installation may be moved
     shown = [settings.title, settings.timezone, place, is_simulated(lake)]
     found, closed = _findings(lake), closes(lake)
-    out = {}
+    gone, out = forgotten(home), {}
     for month in months_to_report(lake, settings.timezone):
+        if gone.page(month) and not _page(home, month):
+            continue
         about = [f"{day} {mark}" for day, mark in days.items() if _touches(month, day)]
         beside = [
             f"{each} {closed[each]['root']} {(settings.closes / each).is_dir()}"
@@ -242,14 +251,8 @@ def months_to_report(lake: Lake, zone: str) -> list[str]:
     return sorted(months)
 
 
-def months_with_pages(home: Home) -> list[str]:
-    """The months that have a page in the folder of reports."""
-    return [month for month in all_months(home.lake()) if page_of(home.reports, month).is_file()]
-
-
 def _page(home: Home, month: str) -> bool:
-    """Whether the page is there, or went because its time was over."""
-    return page_of(home.reports, month).is_file() or month in stamps_of(home).of(FORGOTTEN)
+    return page_of(home.reports, month).is_file()
 
 
 def _findings(lake: Lake) -> Callable[[str], str]:
@@ -279,7 +282,9 @@ def publish_marks(home: Home, _today: date) -> dict[str, str]:
     days = marks_by_day(lake, ("shared_histogram",))
     place = os.path.relpath(home.reports, home.root)
     shown = [home.settings.title, place, is_simulated(lake)]
+    gone = forgotten(home)
     months = sorted({f"{day:%Y-%m}" for day in days})
+    months = [month for month in months if _published(home, month) or not gone.page(month)]
     return {
         month: hashed([*shown, *(f"{day} {mark}" for day, mark in days.items() if f"{day:%Y-%m}" == month)])
         for month in months
@@ -292,13 +297,12 @@ def _publish(home: Home, months: Sequence[str], _today: date) -> Work:
 
 
 def _published(home: Home, month: str) -> bool:
-    """Whether the page is there, or went because its time was over."""
-    return page_of(home.reports, month, SHARED).is_file() or month in stamps_of(home).of(FORGOTTEN)
+    return page_of(home.reports, month, SHARED).is_file()
 
 
 def _touches(month: str, day: date) -> bool:
     first, last = ends(month)
-    return first - _AROUND <= day <= last + _AROUND
+    return first - AROUND <= day <= last + AROUND
 
 
 def days_in(units: Sequence[str]) -> list[date]:
@@ -310,16 +314,27 @@ READ = Step("read", read_marks, _read)
 # One page shows all the days that were looked at.
 VALIDATE = Step("validate", validate_marks, _validate, together=True)
 PRICE = Step("price", price_marks, _price)
-RECONCILE = Step("reconcile", reconcile_marks, _reconcile)
+RECONCILE = Step("reconcile", reconcile_marks, _reconcile, rests=settled_months)
 # Seasons are read once for all days, and a day is judged beside those before it.
-BASELINE = Step("baseline", baseline_marks, _baseline, together=True)
+BASELINE = Step("baseline", baseline_marks, _baseline, together=True, rests=judged_days)
 ADJUST = Step("adjust", adjust_marks, _adjust)
-SHARE = Step("share", share_marks, _share)
+SHARE = Step("share", share_marks, _share, rests=released_days)
 SHARE_AGAIN = Step("share_again", share_again_marks, _share_again)
-REPORT = Step("report", report_marks, _report, _page)
-PUBLISH = Step("publish", publish_marks, _publish, _published)
+REPORT = Step("report", report_marks, _report, _page, rests=settled_months)
+PUBLISH = Step("publish", publish_marks, _publish, _published, rests=published_months)
 # What a night does with whatever is due.
 NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT, PUBLISH)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}
+
+
+def settle(home: Home) -> None:
+    """Finish what a run that deleted rows has left to be noted; whoever begins a run does this first.
+
+    Raises:
+        LakeBusyError: another process is writing.
+    """
+    if stamps_of(home).resting() is not None:
+        with home.lake().lock():
+            settle_rest(home, NIGHT)
