@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import accumulate
 from operator import or_
 
 import polars as pl
@@ -23,26 +22,21 @@ from weighbridge.pipeline.ingest.plan import LIMIT, Plan, plan_of
 from weighbridge.schemas.enumerations import Ended, ReportPart
 
 
-def figures_of(dialect: Dialect, parts: pl.DataFrame, cuts: Sequence[int] | None = None) -> pl.DataFrame:
+def figures_of(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
     """What each part says.
 
     Args:
         dialect: how the leaves are read.
         parts: row, report_id, part_kind, ended, notes, leaf_shape, leaf_integers.
-        cuts: numbers of rows that stand together and have one shape, where that is known; else rows are sorted by it.
 
     Returns:
         at (the place among `parts`, whose order is kept), row, report_id, part_kind, ended, failed (an error event
         came after), a column per role, noticed, counted; calls_at (`at` where iterations are listed), if any are.
     """
-    numbered = parts.with_row_index("at")
-    if cuts is None:
-        cut = numbered.partition_by("leaf_shape", maintain_order=True)
-    else:
-        cut = [numbered.slice(end - many, many) for many, end in zip(cuts, accumulate(cuts), strict=True)]
+    cut = parts.with_row_index("at").partition_by("leaf_shape", maintain_order=True)
     pieces = [_piece(dialect, str(rows["leaf_shape"][0]), rows) for rows in cut]
     frame = pl.concat(pieces, how="diagonal") if len(pieces) > 1 else pieces[0]
-    frame = frame.sort("at") if cuts is None and len(pieces) > 1 else frame
+    frame = frame.sort("at") if len(pieces) > 1 else frame
     roles = roles_in(frame)
     if dialect.merges:
         frame = _opened(frame, roles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 
 import polars as pl
@@ -180,33 +180,13 @@ def _read_block(
     provider: str | None,
     block: pl.DataFrame,
     merge: Callable[[Dialect, pl.DataFrame], pl.DataFrame],
-    cuts: Sequence[int] | None = None,
 ) -> Iterator[pl.DataFrame]:
-    figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block, cuts)))
+    figures, calls = apart(dialect, block, merge(dialect, merge_frame.figures_of(dialect, block)))
     yield _worded(dialect, figures, solve_frame(dialect, provider, figures))
     if calls is not None:
         named = calls.select("nth", "inside", "child_model")
         solved = _worded(dialect, calls, solve_frame(dialect, provider, calls))
         yield pl.concat([solved, named], how="horizontal")
-
-
-def read_single(
-    dialect: Dialect, provider: str | None, parts: pl.DataFrame, cuts: Sequence[int]
-) -> Iterator[pl.DataFrame]:
-    """Readings of reports of one part each, all of one speaker; their calls have `nth`, `inside` and `child_model`.
-
-    Args:
-        dialect: how the provider speaks.
-        provider: whose absent fields mean what.
-        parts: row, report_id, part_kind, ended, notes, leaf_shape, leaf_integers, leaf_texts.
-        cuts: numbers of rows that stand together and have one shape.
-    """
-    yield from _read_block(dialect, provider, parts, _alone, cuts)
-
-
-def unread_single(provider: str | None, api: str | None, parts: pl.DataFrame) -> pl.DataFrame:
-    """The same where nobody knows how the provider speaks."""
-    return _unread(no_dialect(provider, api), parts)
 
 
 def _by_dialect(

@@ -42,10 +42,12 @@ class Forms:
     Attributes:
         known: by bare line and digits of texts; null where lines of the form are read one by one.
         varied: whether texts that are not read keep lines apart.
+        texts: by bare line the runs that stand in texts.
     """
 
     known: dict[tuple[bytes, bytes], Tree | None] = field(default_factory=dict)
     varied: bool = False
+    texts: dict[bytes, list[int]] = field(default_factory=dict)
 
     def sorted_out(self, chunks: Sequence[bytes]) -> Sorted:
         """The lines of a block: read where others are of their form.
@@ -78,20 +80,23 @@ class Forms:
     def _of_form(self, block: Block, bare: bytes, lines: Ints, made: list[Piece]) -> list[Ints]:
         """Read the lines of one bare form, those together that say the same in their texts; the lines that are left."""
         rest: list[Ints] = []
-        tokens = tokens_of(bare)
+        texts = self._texts(bare)
         for _ in range(_VARIANTS):
             first = block.first[lines]
             same = np.ones(len(lines), np.bool_)
-            for run in tokens.text:
+            for run in texts:
                 same &= _says_the_same(block, block.runs[first + run])
-            whole = bool(same.all())
-            rest += self._alike(
-                block, bare, *((lines, first) if whole else (lines[same], first[same])), tokens.text, made
-            )
-            if whole:
-                return rest
+            if same.all():
+                return rest + self._alike(block, bare, lines, first, texts, made)
+            rest += self._alike(block, bare, lines[same], first[same], texts, made)
             lines = lines[~same]
         return [*rest, lines]
+
+    def _texts(self, bare: bytes) -> list[int]:
+        """The runs that stand in texts."""
+        if bare not in self.texts:
+            self.texts[bare] = tokens_of(bare).text
+        return self.texts[bare]
 
     def _alike(
         self, block: Block, bare: bytes, lines: Ints, first: Ints, texts: Sequence[int], made: list[Piece]

@@ -29,6 +29,13 @@ class Sum:
 
     factors: tuple[tuple[int, int], ...]
     constant: int
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.factors, self.constant)))
+
+    def __hash__(self) -> int:  # looked up for every block, worked out once
+        return self._hash
 
     def plus(self, other: Sum | int, times: int = 1) -> Sum:
         """This sum and so many times another one."""

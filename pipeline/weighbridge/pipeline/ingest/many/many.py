@@ -57,7 +57,7 @@ def _batch(forms: Forms, first: int, records: list[Mapping[str, object]]) -> pl.
         lines.add(number, small)
     made, rest = lines.sorted_out(forms)
     told: Iterator[Told] = ((number, records[number]) for number in rest.tolist())
-    return _read([_Apart(len(records), made, one_by_one(told))], first)
+    return _read([_Apart(len(records), made, [one_by_one(told)])], first)
 
 
 def read_usage_file(path: Path | str, *, threads: int = 2) -> Iterator[pl.DataFrame]:
@@ -96,7 +96,7 @@ class _Apart(NamedTuple):
 
     many: int
     made: list[Piece]
-    others: pl.DataFrame
+    others: list[pl.DataFrame]
 
 
 def _in_thread(own: threading.local, chunks: list[bytes]) -> _Apart:
@@ -108,7 +108,7 @@ def _in_thread(own: threading.local, chunks: list[bytes]) -> _Apart:
     if rest.size > many // 1000:
         again, rest = _smaller(lines, rest, own.forms)
         made += again
-    return _Apart(many, made, one_by_one(_strictly(lines, rest)))
+    return _Apart(many, made, [one_by_one(_strictly(lines, rest))] if rest.size else [])
 
 
 def _read(ready: list[_Apart], first: int) -> pl.DataFrame:
@@ -117,7 +117,7 @@ def _read(ready: list[_Apart], first: int) -> pl.DataFrame:
     others: list[pl.DataFrame] = []
     for apart in ready:
         made += [piece._replace(records=piece.records + first) for piece in apart.made]
-        others.append(apart.others.with_columns(pl.col("record") + first))
+        others += [frame.with_columns(pl.col("record") + first) for frame in apart.others]
         first += apart.many
     return _whole([*([rows_of(made).frame()] if made else []), *others])
 

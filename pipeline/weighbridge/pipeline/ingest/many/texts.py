@@ -113,7 +113,7 @@ def _bare(raw: bytes, longest: int) -> _Bare:
 def _sparse(where: Bits) -> Ints:
     """The places that hold, where few do: eight are looked at together first."""
     whole = len(where) // 8 * 8
-    words = np.flatnonzero(where[:whole].view(np.uint64))
+    words = np.flatnonzero(where[:whole].view(np.uint64) != 0)
     word, byte = np.nonzero(where[:whole].reshape(-1, 8)[words])
     return np.concatenate([words[word] * 8 + byte, np.flatnonzero(where[whole:]) + whole])
 
