@@ -12,7 +12,7 @@ import pytest
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.shared.bins import FEWEST, edges
 from weighbridge.pipeline.shared.facts import facts
-from weighbridge.pipeline.shared.shared import TABLE, derive, due
+from weighbridge.pipeline.shared.shared import TABLE, derive, due, settled
 from weighbridge.pipeline.simulate.simulate import START
 from weighbridge.schemas.enumerations import SharedMeasure
 from weighbridge.schemas.errors import LakeBusyError
@@ -90,12 +90,25 @@ def test_a_day_is_released_once(lake: Lake) -> None:
 
 
 def test_days_wait_until_no_more_data_is_expected(lake: Lake) -> None:
-    assert due(lake, 2) == DAYS[:4]
-    assert due(lake, 0) == DAYS
-    derive(lake, days=due(lake, 2))
-    assert due(lake, 2) == []
-    assert due(lake, 0) == DAYS[4:]
-    assert due(lake, 100) == []
+    last = DAYS[-1]
+    assert due(lake, last, 2) == DAYS[:3]
+    assert due(lake, last, 0) == DAYS[:5]
+    derive(lake, days=due(lake, last, 2))
+    assert due(lake, last, 2) == []
+    assert settled(lake, last, 2) == DAYS[:3]
+    assert due(lake, last + timedelta(days=1), 2) == DAYS[3:4]
+    assert due(lake, last, 100) == []
+
+
+def test_days_wait_by_the_calendar_whatever_else_the_lake_has(lake: Lake) -> None:
+    """The last days of traffic that has ended are released, and rows of days to come release nothing early."""
+    assert due(lake, DAYS[-1] + timedelta(days=2), 2) == DAYS[:5]
+    assert due(lake, DAYS[-1] + timedelta(days=60), 2) == DAYS
+    row = lake.scan("reconciled").head(1).collect()
+    ahead = [DAYS[-1] + timedelta(days=number) for number in (90, 91, 92)]
+    lake.append("reconciled", pl.concat([row.with_columns(day=pl.lit(day)) for day in ahead]))
+    assert due(lake, DAYS[-1], 2) == DAYS[:3]
+    assert due(lake, ahead[0], 2) == DAYS
 
 
 def test_of_a_day_with_too_few_attempts_nothing_is_released(lake: Lake) -> None:

@@ -69,7 +69,11 @@ class Settings:
         metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many may still get token ids that were announced")
     )
     shared_grace_days: int = field(
-        metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many are not yet released to the shared edition")
+        metadata=_knob(
+            WHOLE,
+            2,
+            "how many whole days, by the calendar, must have passed after a day before the shared edition has it",
+        )
     )
     clock_days: int = field(
         metadata=_knob(

@@ -1,14 +1,16 @@
 """The shared edition of the lake: histograms of attempts for everybody, derived from the billing domain day by day.
 
-A day is released once, when it is some days old and no more data is expected. Two releases of one day could be
-subtracted from each other, so it is made again only where somebody asks for it; what came late stays out of it.
+A day is released once, when some whole days have passed after it (`shared_grace_days`, by the calendar, in UTC) and no
+more data is expected: also the last days of traffic that has ended, and none of days that are still to come. Two
+releases of one day could be subtracted from each other, so it is made again only where somebody asks for it; what came
+late stays out of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from itertools import groupby
 
 import polars as pl
@@ -86,11 +88,22 @@ def derive(lake: Lake, *, days: Collection[date], again: bool = False) -> Shared
     return SharedResult(tuple(sorted(told)), kept, tuple(sorted(fresh - told)), rows)
 
 
-def due(lake: Lake, grace_days: int = GRACE_DAYS) -> list[date]:
-    """The days that may be released and were not yet: all that are reconciled but the newest `grace_days`."""
-    held = lake.days("reconciled")
+def settled(lake: Lake, today: date, grace_days: int = GRACE_DAYS) -> list[date]:
+    """The reconciled days after which `grace_days` whole days have passed, whether or not they were released.
+
+    Args:
+        lake: the lake.
+        today: the UTC day it is, which has not passed.
+        grace_days: how many, of the calendar: days without data count too, days after today never.
+    """
+    newest = today - timedelta(days=grace_days + 1)
+    return [day for day in lake.days("reconciled") if day <= newest]
+
+
+def due(lake: Lake, today: date, grace_days: int = GRACE_DAYS) -> list[date]:
+    """The days that may be released (`settled`) and were not yet."""
     released = set(lake.days(TABLE))
-    return [day for day in held[: max(0, len(held) - grace_days)] if day not in released]
+    return [day for day in settled(lake, today, grace_days) if day not in released]
 
 
 def histograms(given: Facts) -> pl.DataFrame:
