@@ -43,8 +43,9 @@ def summed_apart(
 
 
 def _sum(counts: dict[str, int], container: str, addends: Sequence[str], parts: Collection[str] | None) -> int:
-    names = addends if parts is None else {*addends, *parts}
-    return sum(counts.get(container + name, 0) for name in names)
+    # A record tells few of the many names it could.
+    told = ((path.removeprefix(container), n) for path, n in counts.items() if path.startswith(container))
+    return sum(n for name, n in told if name in addends or (parts is not None and name in parts))
 
 
 def _renamed(leaf: Leaf, total: str) -> Leaf:
