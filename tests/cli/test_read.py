@@ -233,9 +233,9 @@ def test_what_conformance_cannot_run_is_no_failure(weighbridge: Run, tmp_path: P
     assert ran.json["cases"][0]["missing"]
 
 
-@pytest.mark.parametrize("lines", [[], ["{"]])
-def test_a_file_without_a_sound_case(weighbridge: Run, tmp_path: Path, lines: list[object]) -> None:
-    assert weighbridge("conformance", written(tmp_path, *lines)).code == (1 if lines else 2)
+@pytest.mark.parametrize(("lines", "code"), [([], 2), (["{", "text"], 2), (["{", {"id": "C1"}], 1)])
+def test_a_file_without_a_sound_case(weighbridge: Run, tmp_path: Path, lines: list[object], code: int) -> None:
+    assert weighbridge("conformance", written(tmp_path, *lines)).code == code
 
 
 def test_readings_are_written_as_parquet(weighbridge: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from weighbridge.pipeline import UsageReading, read_usage
-from weighbridge.pipeline.ingest.reading import calls_of, parts_of
+from weighbridge.pipeline.ingest.reading import NO_API, calls_of, parts_of
 from weighbridge.schemas.enumerations import Ended, ReportPart, Verdict
 
 CHAT = {"provider": "openai", "api": "chat", "model": "m"}
@@ -84,7 +84,7 @@ def test_an_unheard_of_speaker_keeps_the_leaves_and_claims_nothing() -> None:
 def test_what_is_no_name_is_not_repeated() -> None:
     reading = read_usage({"provider": CANARY, "api": CANARY, "model": CANARY, "usage": USAGE})
     assert CANARY not in json.dumps(reading.to_dict())
-    assert reading.reason == "no dialect for provider unknown and API unknown; the leaves are kept"
+    assert reading.reason == NO_API
     assert len(reading.leaves) == 3
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weighbridge.cli.command import LOOK, Command
-from weighbridge.cli.exits import CLEAN, FINDINGS, USAGE
+from weighbridge.cli.exits import CLEAN, FINDINGS, USAGE, complain
 from weighbridge.cli.options import AsJson, Config, LogLevel
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import begin
 from weighbridge.schemas.enumerations import QuarantineReason, Verdict
+from weighbridge.schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from weighbridge.pipeline import UsageReading
@@ -27,6 +27,12 @@ _TROUBLE = {
     QuarantineReason.TOO_DEEP: "is nested too deeply",
     QuarantineReason.TOO_LARGE: "is too long",
 }
+_TOLD = 10  # lines that cannot be read are named, the others counted
+_NO_RECORD = "no record could be read; one JSON object a line is expected"
+_NO_API = (
+    "no line has an `api`, so none can be read: write one into each, as in "
+    '{"provider": "openai", "api": "openai_chat", "usage": {...}}'
+)
 _TOTALS = ("input_total", "output_total", "total")
 
 
@@ -46,11 +52,13 @@ def read(
     """Read usage reports: disjoint counts, totals and a verdict.
 
     Stores nothing and needs no installation. A record holds provider, api, model and one of usage (object), response
-    (body) or events (list); optionally context {ended, local_counts}. Exit 1 where a line is unreadable or
-    contradictory, 2 where no line can be read.
+    (body) or events (list); optionally context {ended, local_counts}. Recorded answers as `ingest` takes them
+    (api_flavor) are read too. Exit 1 where a line is unreadable or contradictory, 2 where no line can be read or none
+    has an `api`.
     """
     begin(ctx, config, log_level)
     if out is not None:
+        _check_out(out)
         return _written(path, out, as_json=as_json)
     tally = Tally()
     if as_json:
@@ -59,23 +67,37 @@ def read(
             write_json({"line": number, **told}, lines=True)
     else:
         _write(list(tally.over(path)))
-    for number, trouble in tally.bad:
-        sys.stderr.write(f"weighbridge: line {number} {trouble}\n")
+    for number, trouble in tally.bad[:_TOLD]:
+        complain(f"line {number} {trouble}")
+    if len(tally.bad) > _TOLD:
+        complain(f"and {len(tally.bad) - _TOLD:,} more lines that cannot be read")
     if not as_json:
         write_line(
             f"\n{tally.read} read, {counted(len(tally.bad), 'unreadable line')}, {tally.contradictory} contradictory"
         )
-    if not tally.read:
-        sys.stderr.write("weighbridge: no record could be read; one JSON object a line is expected\n")
+    if not tally.read or tally.nameless == tally.read:
+        complain(_NO_API if tally.read else _NO_RECORD)
         return USAGE
     return FINDINGS if tally.bad or tally.contradictory or tally.refused else CLEAN
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a name that would say something else than what is written, and a folder that is not there."""
+    if out.suffix != ".parquet":
+        raise ConfigError(
+            f"--out writes Parquet, so the name has to end with .parquet: {out.with_suffix('.parquet').name}"
+        )
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: the folder {out.parent} does not exist; make it, or name another")
 
 
 def _written(path: Path, out: Path, *, as_json: bool) -> int:
     """Readings of a file as Parquet, and what became of its lines."""
     from weighbridge.pipeline.ingest.many.parquet import write_readings
+    from weighbridge.pipeline.ingest.recorded_file import has_recorded, nameless, write_recorded
 
-    done = write_readings(_STANDARD_INPUT if path == _PIPED else path, out)
+    source = _STANDARD_INPUT if path == _PIPED else path
+    done = write_recorded(source, out) if has_recorded(source) else write_readings(source, out)
     verdicts, errors = dict(sorted(done.verdicts.items())), dict(sorted(done.errors.items()))
     if as_json:
         write_json({"records": done.records, "readings": done.rows, "verdicts": verdicts, "errors": errors})
@@ -84,9 +106,9 @@ def _written(path: Path, out: Path, *, as_json: bool) -> int:
         write_line(f"\n{done.records} read, {counted(sum(errors.values()), 'unreadable line')}, written to {out}")
     for reason, count in errors.items():
         trouble = _TROUBLE[QuarantineReason(reason)]
-        sys.stderr.write(f"weighbridge: {counted(count, 'line')}: {trouble}\n")
-    if not done.records:
-        sys.stderr.write("weighbridge: no record could be read; one JSON object a line is expected\n")
+        complain(f"{counted(count, 'line')}: {trouble}")
+    if not done.records or nameless(out) == done.records:
+        complain(_NO_API if done.records else _NO_RECORD)
         return USAGE
     return FINDINGS if errors or done.unreadable or done.verdicts[Verdict.CONTRADICTORY] else CLEAN
 
@@ -96,7 +118,7 @@ class Tally:
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self.read = self.contradictory = self.refused = 0
+        self.read = self.contradictory = self.refused = self.nameless = 0
         self.bad: list[tuple[int, str]] = []
 
     def over(self, path: Path) -> Iterator[tuple[int, UsageReading | str]]:
@@ -115,6 +137,7 @@ class Tally:
             self.read += 1
             self.contradictory += reading.verdict is Verdict.CONTRADICTORY
             self.refused += "unreadable" in reading.flags
+            self.nameless += reading.verdict is Verdict.UNKNOWN and not reading.api
             yield number, reading
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from weighbridge.pipeline.conformance.case import BODIES, Case, MalformedCaseError, case_id, parsed
 from weighbridge.pipeline.conformance.charged import compared_costs
@@ -53,16 +53,16 @@ def run_file(path: Path | str) -> list[CaseResult]:
     """Run every case of a JSON Lines file, in its order. Blank lines are passed over.
 
     Raises:
-        ConfigError: the file cannot be read, or has no case.
+        ConfigError: the file cannot be read, or no line of it is a JSON object.
     """
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}); check the path and its permissions") from error
     results = [_run_line(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    if not results:
+    if not any(result.is_object for result in results):
         raise ConfigError(f"{path} has no case; one JSON object a line is expected, see docs/conformance.md")
-    return results
+    return [result.case for result in results]
 
 
 def run_case(case: Mapping[str, Any]) -> CaseResult:
@@ -75,13 +75,22 @@ def run_case(case: Mapping[str, Any]) -> CaseResult:
         return _malformed(name, error)
 
 
-def _run_line(number: int, line: bytes) -> CaseResult:
+class _Line(NamedTuple):
+    """What became of a line, and whether it was an object at all."""
+
+    case: CaseResult
+    is_object: bool
+
+
+def _run_line(number: int, line: bytes) -> _Line:
+    is_object = True
     try:
         result = run_case(parsed(line))
     except MalformedCaseError as error:
-        result = _malformed(_UNNAMED, error)
+        result, is_object = _malformed(_UNNAMED, error), False
     name = f"line {number}" if result.id == _UNNAMED else result.id
-    return CaseResult(name, result.outcome, [f"line {number}: {each}" for each in result.differences], result.missing)
+    told = [f"line {number}: {each}" for each in result.differences]
+    return _Line(CaseResult(name, result.outcome, told, result.missing), is_object)
 
 
 def _malformed(name: str, error: MalformedCaseError) -> CaseResult:

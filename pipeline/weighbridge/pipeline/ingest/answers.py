@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,13 +14,12 @@ from weighbridge.pipeline.ingest.finish import attempt_status, finish_reason
 from weighbridge.pipeline.ingest.headers import flatten_headers
 from weighbridge.pipeline.ingest.parameters import asks_for_usage, parameters
 from weighbridge.pipeline.ingest.parts import Part, calls_of, parts_of
+from weighbridge.pipeline.ingest.recorded import server_name
 from weighbridge.pipeline.ingest.staging import Call
 from weighbridge.schemas.enumerations import Ended, ForeignIdKind, ReportPart
 from weighbridge.schemas.identity import IDENTIFIER, NAME
 
 NAME_DROPPED, ID_DROPPED = "name_dropped", "identifier_dropped"
-# A port behind a server's name, as some recorders write it: local_server(8000).
-_PORT = re.compile(r"\((\d{1,5})\)$")
 _ID_PATHS = (("id",), ("response", "id"), ("message", "id"), ("responseId",), ("response_id",))
 # Providers that send usage in a chat stream only where it is asked for.
 _ONLY_WHEN_ASKED = frozenset({"openai", "azure"})
@@ -101,7 +99,7 @@ def _name(value: object, notes: list[str]) -> str | None:
     """A name, or null where there is none or it is no name; that one was left out is noted."""
     if value is None or value == "":
         return None
-    shown = _PORT.sub(r":\1", value) if isinstance(value, str) else ""
+    shown = server_name(value) if isinstance(value, str) else ""
     if NAME.fullmatch(shown):
         return shown
     notes.append(NAME_DROPPED)

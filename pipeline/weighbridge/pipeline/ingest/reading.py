@@ -16,6 +16,7 @@ from weighbridge.pipeline.ingest.merge import merge
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.parts import ERROR_EVENT, INTEGRAL_FLOAT, STRINGS_DROPPED, Part, calls_of, parts_of
 from weighbridge.pipeline.ingest.plan import LIMIT
+from weighbridge.pipeline.ingest.recorded import as_record, why_unread
 from weighbridge.pipeline.ingest.router_estimate import ROUTER, judged
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
 from weighbridge.pipeline.ingest.speakers import Lookup
@@ -39,6 +40,7 @@ __all__ = [
 
 CLASS_NAMES: tuple[str, ...] = tuple(str(name) for name in REPORTED_CLASSES)
 CELL_NAMES: tuple[str, ...] = tuple(str(cell.name) for cell in CROSSED_CELLS)
+NO_API = "this line has no `api` that is a name, such as openai_chat, so no dialect can be chosen; the leaves are kept"
 _ENDED = {
     **{str(ended): ended for ended in Ended},
     "completed": Ended.COMPLETE,
@@ -125,11 +127,18 @@ def read_usage(record: Mapping[str, object], *, key: bytes = b"") -> UsageReadin
     front of the engine took for cached (`router_overlap_blocks` of `block_size` tokens). Never raises on data: what
     cannot be read gives the verdict UNKNOWN with the reason and the flag `unreadable`.
 
+    A recorded answer, as `weighbridge ingest` takes it in, is read too: `api_flavor` for api, `response_model` for
+    model, `meta_headers` for headers, a list of events as response.
+
     Args:
         record: the parsed JSON object.
         key: the installation's pseudonym key, which names unknown keys of the usage object.
     """
+    odd, record = why_unread(record), as_record(record)
     provider, api, model = (named(record.get(name)) for name in ("provider", "api", "model"))
+    if odd is not None:
+        about = _About(provider or "", api or "", model, None, Ended.UNKNOWN)
+        return _unread(about, odd, flag_names(Flag.UNREADABLE), (), {})
     context = record.get("context")
     context = context if isinstance(context, Mapping) else {}
     told = context.get("ended")
@@ -258,7 +267,9 @@ def _worded(
 
 def no_dialect(provider: str | None, api: str | None) -> str:
     """The reason of a reading nobody can make yet."""
-    return f"no dialect for provider {provider or 'unknown'} and API {api or 'unknown'}; the leaves are kept"
+    if not api:
+        return NO_API
+    return f"no dialect for provider {provider or 'unknown'} and API {api}; the leaves are kept"
 
 
 def named(value: object) -> str | None:
