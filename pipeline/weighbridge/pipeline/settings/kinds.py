@@ -13,7 +13,7 @@ from pathlib import Path
 
 from weighbridge.pipeline.settings.shape import InsideError, Kind, Shape
 from weighbridge.schemas.enumerations import Severity
-from weighbridge.schemas.tables import NAME
+from weighbridge.schemas.identity import NAME
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _CENTURY = 36_500
