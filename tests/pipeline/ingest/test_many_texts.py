@@ -59,14 +59,15 @@ TEXT = st.one_of(st.sampled_from(WORDS), st.lists(PIECE, max_size=3).map(b"".joi
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    """The lines of a file: several of each of some shapes, with texts of their own, mixed."""
-    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3))
-    some = st.sampled_from(draw(st.lists(TEXT, min_size=2, max_size=5)))
-    lines = [
-        shape % tuple(draw(st.one_of(some, TEXT)) for _ in range(shape.count(b"%b")))
-        for shape in draw(st.lists(st.sampled_from(shapes), min_size=4, max_size=24))
-    ]
-    return draw(st.sampled_from([b"\n", b"\r\n"])).join(lines) + b"\n"
+    """The lines of a file: several of each of some shapes, mixed, which differ in one text each."""
+    lines: list[bytes] = []
+    for shape in draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=2)):
+        texts = draw(st.lists(TEXT, min_size=shape.count(b"%b"), max_size=shape.count(b"%b")))
+        varied = draw(st.integers(0, len(texts) - 1))
+        for text in draw(st.lists(st.one_of(st.sampled_from(WORDS), TEXT), min_size=4, max_size=14)):
+            lines.append(shape % (*texts[:varied], text, *texts[varied + 1 :]))
+    end = draw(st.sampled_from([b"\n", b"\r\n"]))
+    return end.join(draw(st.permutations(lines))) + b"\n"
 
 
 def alone(content: bytes) -> pl.DataFrame:
