@@ -186,3 +186,18 @@ def test_a_code_of_validation_is_one_that_findings_can_have(weighbridge: Run, ho
     assert weighbridge("findings", "ls", "--code", "rows_missing", "--config", home).code == 0
     ran = weighbridge("findings", "ls", "--code", "rows_mising", "--config", home)
     assert (ran.code, "did you mean rows_missing?" in ran.err) == (2, True)
+
+
+def test_a_run_over_some_days_leaves_the_page_of_everything(weighbridge: Run, home: Path) -> None:
+    reports = home / "reports"
+    assert weighbridge("validate", "--json", "--config", home).json["whole"] is True
+    whole = (reports / "data-quality.html").read_bytes()
+    ran = weighbridge("validate", "--since", DAY, "--until", DAY, "--table", "attempt", "--config", home)
+    page = reports / f"data-quality-{DAY}-attempt.html"
+    assert f"page: {page}" in ran.out
+    assert f"Looked at: only 1 UTC day ({DAY})" in ran.out
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>Data quality of a part of the lake</h1>" in text
+    assert "Of the whole lake 0 records are in quarantine." in text
+    assert (reports / "data-quality.html").read_bytes() == whole
+    assert b"of a part" not in whole

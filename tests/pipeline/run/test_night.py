@@ -37,7 +37,7 @@ pytestmark = pytest.mark.xdist_group("nights")
 
 DAYS = [FIRST_DAY + timedelta(days=number) for number in range(5)]
 MONTHS = ("2026-01",)
-QUALITY = "reports/data-quality.html"
+QUALITY = "reports/data-quality-last-run.html"
 
 
 def texts(days: list[date]) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from weighbridge.pipeline.validate.validation import Validation
     from weighbridge.pipeline.validate.violation import Violation
 
-PAGE = "data-quality.html"
 SHOWN = 50
 
 
@@ -34,7 +33,11 @@ def validate(
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option("--page", metavar="FILE", help=f"Where the page goes. Default: {PAGE} among the reports."),
+        typer.Option(
+            "--page",
+            metavar="FILE",
+            help="Where the page goes. Default: data-quality.html among the reports; a range is in its name.",
+        ),
     ] = None,
     as_json: AsJson = False,
     config: Config = None,
@@ -46,17 +49,19 @@ def validate(
     counts per day. Exit 3 where a critical rule is broken: nothing should be computed from these days before its rows
     are mended, released or waived. Exit 1 where a warning is open.
     """
+    from weighbridge.pipeline.validate.scope import Scope
     from weighbridge.pipeline.validate.validate import validate as hold_to_contract
 
     check_range(since, until)
     home = home_of(ctx, config, log_level)
     lake = home.lake()
+    days = _days(lake, month, since, until)
     result = hold_to_contract(
         lake,
         today=datetime.now(UTC).date(),
-        days=_days(lake, month, since, until),
-        tables=table,
-        page=page or home.reports / PAGE,
+        days=days,
+        tables=table or None,
+        page=page or home.reports / Scope.of(days, table or None).page,
     )
     if as_json:
         write_json(_told(result))
@@ -101,7 +106,9 @@ def _told(result: Validation) -> dict[str, object]:
         "rows": result.rows,
         "days": result.days,
         "rules": result.rules,
+        "whole": result.scope.whole,
         "quarantined": result.quarantined,
+        "held_in_lake": result.held_in_lake,
         "unread": result.unread,
         "released": result.released,
         "findings": result.findings,
@@ -150,6 +157,8 @@ def _write(result: Validation) -> None:
         if len(broken) > SHOWN:
             write_line(f"... and {len(broken) - SHOWN:,} more; `weighbridge findings ls` lists them")
         write_line()
+    if not result.scope.whole:
+        write_line(f"Looked at: {result.scope.says}; without a range everything is.")
     tables = sum(map(bool, result.rows.values()))
     write_line(
         f"{counted(sum(result.rows.values()), 'row')} of {counted(tables, 'table')} held to "
@@ -158,6 +167,8 @@ def _write(result: Validation) -> None:
     )
     if result.unread:
         write_line(f"{counted(result.unread, 'record')} of these days could not be read: weighbridge quarantine ls")
+    if result.held_in_lake and not result.scope.whole:
+        write_line(f"{counted(result.held_in_lake, 'record')} of the whole lake in quarantine")
     if result.page is not None:
         write_line(f"page: {result.page}")
     if result.gate:

@@ -33,10 +33,9 @@ from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.shared.shared import TABLE as SHARED_TABLE
 from weighbridge.pipeline.shared.shared import SharedResult, derive
 from weighbridge.pipeline.simulate.simulate import WRITERS
+from weighbridge.pipeline.validate.scope import LAST_RUN_PAGE
 from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE, validate
 from weighbridge.pipeline.validate.validation import Validation
-
-QUALITY_PAGE = "data-quality.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +113,14 @@ def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
 def check(home: Home, days: Collection[date], today: date) -> Validation:
     """Hold what files brought in on these days to the contract of its tables; the page goes among the reports.
 
+    It has a name of its own, for it says nothing of the rest of the lake.
+
     Args:
         home: the installation.
         days: UTC days; one without rows is looked at too.
         today: the UTC day it is.
     """
-    return validate(home.lake(), today=today, days=days, tables=BEFORE_RECONCILE, page=home.reports / QUALITY_PAGE)
+    return validate(home.lake(), today=today, days=days, tables=BEFORE_RECONCILE, page=home.reports / LAST_RUN_PAGE)
 
 
 def judge(home: Home, days: Collection[date]) -> BaselineResult:

@@ -20,6 +20,7 @@ from weighbridge.pipeline.look.look import look
 from weighbridge.pipeline.validate.measure import Measured
 from weighbridge.pipeline.validate.page_tables import clause, many, table_of
 from weighbridge.pipeline.validate.rule import Gravity, Kind
+from weighbridge.pipeline.validate.scope import PAGE
 from weighbridge.pipeline.validate.validation import Validation
 from weighbridge.pipeline.validate.violation import Violation
 from weighbridge.schemas.enumerations import FindingState
@@ -68,7 +69,9 @@ def render(result: Validation, measured: Sequence[Measured], *, title: str, toda
     return template.render(
         style=Markup(worn.style),  # noqa: S704 - our own file, not data
         policy=Markup(worn.policy),  # noqa: S704 - our own words and a digest
-        title=title,
+        title=title if result.scope.whole else f"{title} of a part of the lake",
+        part=None if result.scope.whole else result.scope.says,
+        whole_page=PAGE,
         today=today,
         period=_period(result.days),
         result=result,
@@ -129,7 +132,8 @@ def _tiles(result: Validation) -> list[tuple[str, str, str]]:
         (
             "In quarantine",
             f"{result.quarantined + result.unread:,}",
-            f"{result.unread:,} could not be read; {many(result.released, 'row')} more may stand",
+            f"{result.unread:,} could not be read; {many(result.released, 'row')} more may stand"
+            + ("" if result.scope.whole else f"; of the whole lake {many(result.held_in_lake, 'record')}"),
         ),
         ("Not checked", f"{len(result.unjudged):,}", "with the reason below"),
     ]

@@ -28,6 +28,7 @@ from weighbridge.pipeline.validate.measure import Measured, days_of, hold_accoun
 from weighbridge.pipeline.validate.offenders import released
 from weighbridge.pipeline.validate.page import write_page
 from weighbridge.pipeline.validate.rule import Gravity, Kind
+from weighbridge.pipeline.validate.scope import Scope
 from weighbridge.pipeline.validate.sheets import sheets_of, violations_of
 from weighbridge.pipeline.validate.suite import judge, load
 from weighbridge.pipeline.validate.validation import Unjudged, Validation
@@ -87,6 +88,7 @@ def validate(
         offences = (offence for found in measured for offence in found.offences.values() if offence.open)
         quarantined = hold(lake, offences, looked)
         held = holdings(lake, days)
+        in_lake = held if days is None else holdings(lake, None)
         told = _tell(lake, violations, looked, days)
     result = Validation(
         gate=not any(violation.shuts for violation in violations),
@@ -99,6 +101,8 @@ def validate(
         released=sum(offence.released for found in measured for offence in found.offences.values()),
         holdings=held,
         findings=told,
+        scope=Scope.of(days, tables),
+        held_in_lake=sum(holding.records for holding in in_lake),
     )
     if page is None:
         return result
@@ -139,7 +143,7 @@ def _measure(
                 for digest in of_day.tallies.get("segment", {})
                 if digest is not None
             }
-            hold_accounts(measures, accounts.hold(lake, counted, None if days is None else of_days))
+            hold_accounts(measures, accounts.hold(lake, counted, None if days is None else of_days, days or ()))
     return found, absent
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weighbridge.pipeline.validate.holdings import Holding
 from weighbridge.pipeline.validate.rule import Gravity
+from weighbridge.pipeline.validate.scope import Scope
 from weighbridge.pipeline.validate.violation import Violation
 
 
@@ -36,6 +37,8 @@ class Validation:
         released: how many rows a person let stand of those that break a rule, once for each rule.
         holdings: what the quarantine holds on these days, records that could not be read among it.
         findings: how many findings there are of what was looked at.
+        scope: what was asked for.
+        held_in_lake: how many records the quarantine holds of the whole lake, once for each reason.
         page: the page, null where none was asked for.
     """
 
@@ -49,6 +52,8 @@ class Validation:
     released: int
     holdings: tuple[Holding, ...]
     findings: int
+    scope: Scope
+    held_in_lake: int
     page: Path | None = None
 
     @property
