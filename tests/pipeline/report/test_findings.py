@@ -71,6 +71,18 @@ def test_cures_are_ranked_by_money_then_tokens(bare: World, march: Viewed) -> No
     ]
 
 
+def test_a_cure_names_what_it_is_about(bare: World, march: Viewed) -> None:
+    ids = {}
+    for number, model in enumerate(["m1", "m2", "m3", "m4"]):
+        about = {"provider": "acme", "model": model}
+        ids[model] = bare.find(
+            "no_price", Severity.WARNING, about, difference=9 - number, unit="tokens", cure="Add it."
+        )
+    sheet = priorities(march(bare))
+    first = ", ".join(f"{ids[model][:8]} (provider acme; model {model})" for model in ("m1", "m2", "m3"))
+    assert (sheet.cells("about"), sheet.cells("first_id")) == ([first], [ids["m1"][:8]])
+
+
 def test_several_currencies_are_never_compared(world: World, march: Viewed) -> None:
     sheet = priorities(march(world))
     names = [column.name for column in sheet.columns]

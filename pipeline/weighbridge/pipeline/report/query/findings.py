@@ -13,6 +13,7 @@ from weighbridge.pipeline.report.view import View, collect
 from weighbridge.schemas.enumerations import FindingState, Severity
 
 SHORT = 8
+NAMED = 3  # findings that are named for a cure; the others are counted
 # States in which a finding still asks for something. A waiver counts until its last day.
 LIVE = (FindingState.OPEN, FindingState.ACKNOWLEDGED, FindingState.DISPUTED)
 ALL_PERIODS = "all"
@@ -193,11 +194,16 @@ def _priority_columns(found: Sequence[str]) -> tuple[Column, ...]:
         Column("tokens", "Tokens", Kind.COUNT),
         Column("findings", "Findings", Kind.COUNT, adds=True),
         Column("rows", "Rows", Kind.COUNT, adds=True),
+        Column("about", "About, worst first", Kind.PROSE, page=False),
+        Column("first_id", "First id", Kind.CODE),
     )
 
 
 def _by_cure(frame: pl.DataFrame, found: Sequence[str]) -> pl.DataFrame:
     size = pl.when(pl.col("unit") == "tokens").then(pl.col("difference").abs())
+    # A group keeps the order of its rows, which is worst first.
+    of = pl.format("{} ({})", "short_id", pl.col("subject").str.replace_all("=", " ", literal=True))
+    named = pl.when(pl.col("subject") == "").then("short_id").otherwise(of)
     return (
         frame.with_columns(size=size)
         .group_by("cure", "code")
@@ -207,6 +213,8 @@ def _by_cure(frame: pl.DataFrame, found: Sequence[str]) -> pl.DataFrame:
             tokens("size").alias("tokens"),
             pl.len().cast(pl.Int64).alias("findings"),
             pl.col("rows").cast(pl.Int128).sum().alias("rows"),
+            named.head(NAMED).str.join(", ").alias("about"),
+            pl.col("short_id").first().alias("first_id"),
         )
     )
 
