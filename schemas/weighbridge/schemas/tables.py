@@ -408,6 +408,8 @@ SEGMENT = Table(
         count("rows_duplicate", "records that were there already, byte for byte", required=True),
         count("rows_unplaced", "of rows_out: records of tables that do not keep which file a row came from"),
         small("schema_version", "vocabulary it was written with", required=True, minimum=1),
+        Column("first_day", day().type, "first UTC day its stored rows were put on"),
+        Column("last_day", day().type, "last UTC day its stored rows were put on"),
     ),
     key=("segment",),
     daily=False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from weighbridge.schemas.errors import ContractError
 
-# 2: the table `usage_period`. 3: the tables `engine_counter` and `recount_constant`.
+# 2: the table `usage_period`. 3: the tables `engine_counter` and `recount_constant`, the days of `segment`.
 SCHEMA_VERSION = 3
 
 

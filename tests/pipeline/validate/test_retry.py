@@ -23,7 +23,7 @@ from weighbridge.pipeline.validate import accounts
 from weighbridge.pipeline.validate.quarantine import entries, history
 from weighbridge.pipeline.validate.retry import Retried, RetryResult, retry
 from weighbridge.pipeline.validate.validate import validate
-from weighbridge.schemas.errors import ConfigError, ContractError
+from weighbridge.schemas.errors import ConfigError, ContractError, LakeError
 from weighbridge.schemas.segment import sha256_file
 
 pytestmark = pytest.mark.usefixtures("by_hand")
@@ -106,6 +106,17 @@ def test_another_mapping_reads_what_one_did_not(lake: Lake, table: Path, mapping
     assert lake.scan("reading").collect().height == 2
     assert [(entry.line, entry.reasons) for entry in entries(lake)] == [(1, ("type",))]
     assert done.days == (DAY,)
+
+
+def test_more_records_held_than_the_account_knows_of_is_an_error(
+    lake: Lake, table: Path, mapping: Callable[[str], Path]
+) -> None:
+    take(lake, table, mapping=mapping(STRICT))
+    lake.replace("segment", lake.scan("segment").collect().with_columns(rows_quarantined=pl.lit(1)), days=None)
+    before = lake.digest("quarantine")
+    with pytest.raises(LakeError, match=r"2 records of the file .* its account knows of 1: .* Restore the lake"):
+        again(lake, table, mapping=mapping(STRICT))
+    assert lake.digest("quarantine") == before
 
 
 def test_a_second_retry_changes_nothing(lake: Lake, table: Path, mapping: Callable[[str], Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
@@ -50,13 +51,18 @@ _DERIVED = {**dict.fromkeys((*ATTEMPT, "alias_hi", "alias_lo"), pl.Int64), "sour
 
 @dataclass(slots=True)
 class Account:
-    """The rows of one file: records = out + quarantined + duplicate; some of those that are out are unplaced."""
+    """The rows of one file: records = out + quarantined + duplicate; some of those that are out are unplaced.
+
+    `first_day` and `last_day` are those of the UTC days its stored rows lie on; null where none lies on a day.
+    """
 
     records: int = 0
     out: int = 0
     quarantined: int = 0
     duplicate: int = 0
     unplaced: int = 0
+    first_day: date | None = None
+    last_day: date | None = None
 
 
 @dataclass(slots=True)
@@ -206,6 +212,8 @@ class Batch:
                 stored = told[name].filter("_counted", pl.col("outcome").is_in([NEW, THERE]))
                 for index, number in stored.group_by("_file").len().iter_rows():
                     self.accounts[index].unplaced += number
+        for index, first, last in _days_of_files(told).iter_rows():
+            self.accounts[index].first_day, self.accounts[index].last_day = first, last
         for file, account in zip(self.files, self.accounts, strict=True):
             if account.records != account.out + account.quarantined + account.duplicate:
                 raise LakeError(
@@ -241,6 +249,8 @@ class Batch:
                     "rows_duplicate": account.duplicate,
                     "rows_unplaced": account.unplaced,
                     "schema_version": file.heading.schema_version,
+                    "first_day": account.first_day,
+                    "last_day": account.last_day,
                 }
                 for file, account in zip(self.files, self.accounts, strict=True)
             ],
@@ -250,6 +260,15 @@ class Batch:
     def _append(self, table: str, rows: pl.DataFrame) -> None:
         names = [name for name in polars_schema(table) if name in rows.columns]
         self.lake.append(table, rows.select(names), note={"files": str(len(self.files))})
+
+
+def _days_of_files(told: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """_file, and the first and last day of its stored rows."""
+    stored = pl.col("outcome").is_in([NEW, THERE])
+    days = [told[name].filter(stored).select("_file", "day") for name in told if name not in UNPLACED]
+    if not days:
+        return pl.DataFrame(schema={"_file": pl.Int32, "first": pl.Date, "last": pl.Date})
+    return pl.concat(days).group_by("_file").agg(first=pl.col("day").min(), last=pl.col("day").max())
 
 
 def forget(lake: Lake, digests: set[str]) -> None:

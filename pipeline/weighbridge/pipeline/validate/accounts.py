@@ -4,7 +4,8 @@
     rows_out = rows of the file in the lake + rows_unplaced        is counted here
 
 A record of a sealed segment is a row; a record of any other file is a line, which may have rows in several tables.
-Where rows were lawfully erased, the receipts say how many: files may lack as many rows as these say, and no more.
+Where rows were lawfully erased, receipts say how many and of which days: files of these days may lack as many rows as
+these say, and no more (`excuses`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.words import texts
 from weighbridge.pipeline.validate.counts import Counted, tally
-from weighbridge.schemas.enumerations import ReceiptMethod
+from weighbridge.pipeline.validate.excuses import excused, gone, span
 from weighbridge.schemas.tables import HEX64, TABLES
 
 # Whose rows are counted as records of their file.
@@ -39,60 +40,75 @@ class Held:
     Attributes:
         looked: how many files.
         missing: digest -> rows that are not there.
+        excused: digest -> how many of them receipts account for.
         surplus: digest -> rows too many.
-        erased: rows that receipts account for, of the tables that are counted.
         unknown: files whose account does not say how many rows are unplaced; they were not looked at.
     """
 
     looked: int = 0
     missing: dict[str, int] = field(default_factory=dict)
+    excused: dict[str, int] = field(default_factory=dict)
     surplus: dict[str, int] = field(default_factory=dict)
-    erased: int = 0
     unknown: int = 0
 
     @property
-    def lawful(self) -> bool:
-        """Whether what is missing is no more than what was erased."""
-        return 0 < sum(self.missing.values()) <= self.erased
+    def lost(self) -> dict[str, int]:
+        """Digest -> rows that are not there and of which no receipt speaks."""
+        left = {digest: rows - self.excused.get(digest, 0) for digest, rows in self.missing.items()}
+        return {digest: rows for digest, rows in left.items() if rows}
 
 
-def hold(lake: Lake, counted: Mapping[str, Mapping[date | None, Counted]], digests: Collection[str] | None) -> Held:
+def hold(
+    lake: Lake,
+    counted: Mapping[str, Mapping[date | None, Counted]],
+    digests: Collection[str] | None,
+    days: Collection[date] = (),
+) -> Held:
     """Hold accounts against the lake.
 
     Args:
         lake: the lake; its lock is held.
         counted: table -> day -> what was counted there already.
         digests: only the accounts of these files; null: all.
+        days: and of those that had rows put on any of these UTC days, whether or not one is there.
     """
-    names = ["segment", "importer", "rows_out", "rows_unplaced"]
+    found = _held(lake, counted, _accounts(lake, digests, days))
+    erased = gone(lake, COUNTED) if found.missing else Counter()
+    if erased:
+        # Files that were not asked about may lack rows of the same receipts.
+        everywhere = found if digests is None else _held(lake, counted, _accounts(lake, None, ()))
+        spans = _accounts(lake, everywhere.missing, ()).select("segment", "first_day", "last_day")
+        of_days = {digest: span(first, last) for digest, first, last in spans.iter_rows()}
+        let = excused(everywhere.missing, of_days, erased)
+        found.excused = {digest: let[digest] for digest in found.missing if digest in let}
+    return found
+
+
+def _accounts(lake: Lake, digests: Collection[str] | None, days: Collection[date]) -> pl.DataFrame:
+    names = ["segment", "importer", "rows_out", "rows_unplaced", "first_day", "last_day"]
     # A digest that is none breaks the pattern of its column, and may be text: it is neither looked up nor named.
     is_digest = pl.col("segment").str.contains(f"^(?:{HEX64})$")
     accounts = lake.scan("segment", columns=names).filter(is_digest).collect()
-    if digests is not None:
-        accounts = accounts.filter(pl.col("segment").is_in(list(digests)))
+    if digests is None:
+        return accounts
+    of_days = (pl.lit(day).is_between("first_day", "last_day") for day in days)
+    return accounts.filter(pl.any_horizontal(pl.col("segment").is_in(list(digests)), *of_days))
+
+
+def _held(lake: Lake, counted: Mapping[str, Mapping[date | None, Counted]], accounts: pl.DataFrame) -> Held:
     sealed = accounts.filter(pl.col("importer") == SEALED.name)
     known = sealed.filter(pl.col("rows_unplaced").is_not_null())
     lines = accounts.filter(pl.col("importer") != SEALED.name)
-    found = Held(looked=known.height + lines.height, unknown=sealed.height - known.height, erased=_erased(lake))
+    found = Held(looked=known.height + lines.height, unknown=sealed.height - known.height)
     rows = _rows(lake, counted, set(known["segment"])) if known.height else Counter()
     with told("validating segment", lake.root):
         rows.update(_lines(lake, lines))
-    for digest, _, out, unplaced in pl.concat([known, lines]).sort("segment").iter_rows():
+    figures = pl.concat([known, lines]).sort("segment").select("segment", "rows_out", "rows_unplaced")
+    for digest, out, unplaced in figures.iter_rows():
         difference = rows[digest] + (unplaced or 0) - out
         if difference:
             (found.surplus if difference > 0 else found.missing)[digest] = abs(difference)
     return found
-
-
-def _erased(lake: Lake) -> int:
-    """Rows that went from the lake; others were cleared and stay, or went from the pack of a closed month."""
-    told = lake.scan("receipt", columns=["table_name", "rows", "method", "scope"])
-    gone = told.filter(
-        pl.col("table_name").is_in(COUNTED),
-        pl.col("method") != str(ReceiptMethod.CLEARED),
-        ~pl.col("scope").str.starts_with("close="),
-    )
-    return int(gone.select(pl.col("rows").sum()).collect().item())
 
 
 def _rows(lake: Lake, counted: Mapping[str, Mapping[date | None, Counted]], digests: Collection[str]) -> Counter[str]:

@@ -189,6 +189,7 @@ SPANS: dict[str, tuple[tuple[str, str], ...]] = {
     "price": (("valid_from", "valid_to"),),
     "finding": (("first_day", "last_day"),),
     "receipt": (("first_day", "last_day"),),
+    "segment": (("first_day", "last_day"),),
 }
 
 

@@ -119,11 +119,10 @@ def hold_accounts(found: Measured, held: Held) -> None:
         Rule("missing.rows", Kind.MISSING, critical, found.table, "rows_out", "is not more than the rows of the file"),
         Rule("surplus.rows", Kind.SURPLUS, critical, found.table, "rows_out", "is not less than the rows of the file"),
     )
-    if held.lawful:
-        gone = f"{sum(held.missing.values()):,} rows are not there; receipts account for {held.erased:,} erased ones"
-        found.unjudged.append(("missing.rows", f"{gone}, and do not say of which files"))
-    else:
-        found.files["missing.rows"] = held.missing
+    found.files["missing.rows"] = held.lost
+    if held.excused:
+        why = f"{sum(held.excused.values()):,} rows are not there, and receipts of their days speak of as many"
+        found.unjudged.append(("missing.rows", f"{why}; whether of the very rows, neither says"))
     found.files["surplus.rows"] = held.surplus
     if held.unknown:
         why = f"the account of {held.unknown:,} of {held.unknown + held.looked:,} files does not say it"

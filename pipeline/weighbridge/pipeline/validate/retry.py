@@ -41,7 +41,7 @@ from weighbridge.pipeline.validate.places import (
 from weighbridge.pipeline.validate.quarantine import Entry, check_decision, decide, entries, remove
 from weighbridge.pipeline.validate.violation import named as shown_name
 from weighbridge.schemas.enumerations import QuarantineState
-from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.errors import ContractError, LakeError
 from weighbridge.schemas.keys import KeyProvider
 from weighbridge.schemas.segment import MANIFEST, SUFFIX, read_manifest, sha256_file
 from weighbridge.schemas.tables import TABLES
@@ -210,7 +210,7 @@ def _file(
     # Of files that are counted by line, only their records are in the account, not rows of other tables.
     still = [entry for entry in unread.values() if entry not in left and (sealed or not is_clash(entry))]
     changed = wanted & broken
-    _move_account(lake, digest, len(still), account.duplicate, len(changed))
+    _move_account(lake, digest, len(still), account, len(changed))
     if left:
         decide(lake, left, QuarantineState.READ, by=by, reason=None, now=now)
         remove(lake, left)
@@ -236,22 +236,39 @@ def _delete(lake: Lake, digest: str, places: Collection[Place], sealed: bool) ->
     return touched
 
 
-def _move_account(lake: Lake, digest: str, still: int, duplicate: int, changed: int) -> None:
+def _move_account(lake: Lake, digest: str, still: int, read: Account, changed: int) -> None:
     """Set how many records of a file are in quarantine still; those that are not were stored, or were there already.
 
     Where the account says so already, a run before this one came so far, and nothing is moved.
+
+    Args:
+        still: records of it that cannot be read now either.
+        read: the account of what was read now.
+        changed: stored rows that read differently now.
+
+    Raises:
+        LakeError: more records are in quarantine than the account knows of.
     """
     accounts = lake.scan("segment").collect()
     held = accounts.row(by_predicate=pl.col("segment") == digest, named=True)
-    moved = max(0, held["rows_quarantined"] - still)
-    again = min(duplicate, moved + changed)
-    if not moved and not again:
-        return
+    moved = held["rows_quarantined"] - still
+    if moved < 0:
+        raise LakeError(
+            f"{still:,} records of the file with the digest {digest} are in quarantine and cannot be read, but its "
+            f"account knows of {held['rows_quarantined']:,}: one of the two was changed by something else. What could "
+            "be read was stored and is held still. Restore the lake from a backup, then retry the file again."
+        )
+    again = min(read.duplicate, moved + changed)
+    days = [day for name in ("first_day", "last_day") for day in (held[name], getattr(read, name)) if day is not None]
     figures = {
         "rows_quarantined": held["rows_quarantined"] - moved,
         "rows_duplicate": held["rows_duplicate"] + again,
         "rows_out": held["rows_out"] + moved - again,
+        "first_day": min(days, default=None),
+        "last_day": max(days, default=None),
     }
+    if all(held[name] == value for name, value in figures.items()):
+        return
     ours = pl.col("segment") == digest
     types = polars_schema("segment")
     changed_accounts = accounts.with_columns(
