@@ -19,9 +19,10 @@ from tests.pipeline.baseline.conftest import FIRST, lake_of, line, policy
 from tests.pipeline.baseline.memory import DAY, Memory, later
 from tests.sampling import examples
 
+from weighbridge.pipeline.baseline import baseline as baseline_module
 from weighbridge.pipeline.baseline.baseline import baseline
 from weighbridge.pipeline.baseline.found import EXCEEDED, TASK_BAND
-from weighbridge.pipeline.baseline.history import read_history
+from weighbridge.pipeline.baseline.history import History, read_history
 from weighbridge.pipeline.baseline.policy import BaselinePolicy, TaskBand
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.found import write_findings
@@ -72,6 +73,43 @@ def test_night_by_night_is_the_same_as_all_at_once(grown: tuple[Lake, list[date]
         baseline(other, days=[day], policy=policy())
     assert lake.digest("baseline") == other.digest("baseline")
     assert lake.digest("finding") == other.digest("finding")
+
+
+def test_days_cut_into_several_runs_are_the_same_as_all_at_once(
+    grown: tuple[Lake, list[date]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first of them report is known to the others, though the lake has it only when all are done."""
+    lake, days = grown
+    baseline(lake, days=days[29:], policy=policy())
+    monkeypatch.setattr(baseline_module, "MOST_DAYS", 2)
+    other, _ = lake_of(tmp_path / "other", [line(number, requests=150.0) for number in range(3)], [GROWTH], days=34)
+    baseline(other, days=days[29:], policy=policy())
+    assert lake.digest("baseline") == other.digest("baseline")
+    assert lake.digest("finding") == other.digest("finding")
+
+
+def test_one_old_row_is_read_apart_from_what_lies_years_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a night would hold a grid of all the days between them."""
+    memory = Memory()
+    days = (date(2010, 1, 5), date(2026, 3, 10), date(2026, 3, 11))
+    for number, day in enumerate(days):
+        memory.call(number, day=day)
+    lake = stored(tmp_path / "lake", memory)
+    lengths: list[int] = []
+
+    def noted(*given: Any, **more: Any) -> History:
+        history = read_history(*given, **more)
+        lengths.append(history.length)
+        return history
+
+    monkeypatch.setattr(baseline_module, "read_history", noted)
+    asked = policy()
+    done = baseline(lake, days=lake.days("attempt"), policy=asked)
+    assert done.days == days
+    assert lengths == [asked.season_days + 1, asked.season_days + 2]
+    assert lake.days("baseline") == list(days)
 
 
 def test_days_in_any_order_and_twice_are_the_same_days(grown: tuple[Lake, list[date]], tmp_path: Path) -> None:

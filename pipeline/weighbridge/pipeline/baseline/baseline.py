@@ -26,6 +26,9 @@ from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
 TABLE = "baseline"
+# Days from the first to the last of those that are judged together: a year and a month. What is read of them lies in
+# memory as one grid of series and days, however few of the days have rows.
+MOST_DAYS = 400
 _SCALE = tuple(Severity)
 
 
@@ -82,11 +85,45 @@ def baseline(lake: Lake, *, days: Collection[date], policy: BaselinePolicy) -> B
 
 
 def _judged(lake: Lake, days: Sequence[date], policy: BaselinePolicy) -> pl.DataFrame:
-    if not days:
+    frames: list[pl.DataFrame] = []
+    for group in together(days, policy.season_days):
+        frames += _judged_together(lake, group, policy, days, _whole(frames))
+    return _whole(frames)
+
+
+def _whole(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    if not frames:
         return empty(TABLE)
+    whole = pl.concat(frames, how="diagonal")
+    schema = polars_schema(TABLE)
+    lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in schema.items() if name not in whole.columns]
+    return whole.with_columns(lacking).select(list(schema))
+
+
+def together(days: Sequence[date], season_days: int) -> list[list[date]]:
+    """Days that are judged together: those whose past is shared, and `MOST_DAYS` from end to end at most.
+
+    Args:
+        days: rising.
+        season_days: how many days before each are read.
+    """
+    groups: list[list[date]] = []
+    for day in days:
+        if groups and (day - groups[-1][-1]).days <= season_days and (day - groups[-1][0]).days < MOST_DAYS:
+            groups[-1].append(day)
+        else:
+            groups.append([day])
+    return groups
+
+
+def _judged_together(
+    lake: Lake, days: Sequence[date], policy: BaselinePolicy, all_days: Sequence[date], before: pl.DataFrame
+) -> list[pl.DataFrame]:
+    """Rows of these days; of others of `all_days` the lake's rows are out of date, and stand in `before` or are due."""
     first = days[0] - timedelta(days=policy.season_days)
     history = read_history(lake, first, days[-1], days, policy.tasks)
-    incidents = Incidents(lake, history, days)
+    incidents = Incidents(lake, history, all_days)
+    incidents.add(before)
     kindred = Kindred(lake, days[0] - timedelta(days=policy.reference_days), days[-1])
     run = Sorted() if len(days) > 1 else None
     frames = []
@@ -105,10 +142,7 @@ def _judged(lake: Lake, days: Sequence[date], policy: BaselinePolicy) -> pl.Data
         declared = task_rows(window, policy.tasks)
         if declared is not None:
             frames.append(declared)
-    whole = pl.concat(frames, how="diagonal")
-    schema = polars_schema(TABLE)
-    lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in schema.items() if name not in whole.columns]
-    return whole.with_columns(lacking).select(list(schema))
+    return frames
 
 
 def _of_months(lake: Lake, months: Sequence[str]) -> pl.DataFrame:
