@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,6 +14,7 @@ import pytest
 
 from weighbridge.pipeline.ingest import tabular
 from weighbridge.pipeline.ingest.ingest import IngestResult
+from weighbridge.pipeline.ingest.readings import read_reports
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError, ContractError
 from weighbridge.schemas.identity import AttemptKey, key_id, keyed_key, pseudonym
@@ -511,3 +513,43 @@ def test_what_the_call_names_stands_before_the_mapping_and_behind_the_rows(lake:
     rows = lake.scan("attempt").sort("segment_row").select("task", "provider", "model_served").collect().rows()
     assert rows == [("chat", "azure", "gpt-x"), ("other", "azure", "gpt-x")]
     assert lake.scan("attempt").select(pl.col("tenant").n_unique()).collect().item() == 1
+
+
+NO_CACHE = """
+[constants]
+"usage.cache_read" = 0
+"usage.cache_write_5m" = 0
+"usage.cache_write_1h" = 0
+"usage.cache_write_unknown" = 0
+"""
+BARE = SIMPLE + '"usage.input_uncached" = "in"\n'
+
+
+@pytest.mark.parametrize(
+    ("mapping", "split"), [(SIMPLE, (None, None)), (SIMPLE + NO_CACHE, (7, 0)), (BARE, (7, 0))], ids=str
+)
+def test_that_nothing_was_cached_is_known_where_somebody_says_so(
+    lake: Lake, mapped: Take, mapping: str, split: tuple[int | None, int | None]
+) -> None:
+    mapped("in,out\n7,2\n,\n", mapping)
+    assert lake.scan("attempt").collect().height == 2
+    (report,) = lake.scan("usage_report").collect().to_dicts()  # a constant alone is no usage
+    reading = read_reports(lake.scan("usage_report").collect()).row(0, named=True)
+    assert (reading["input_uncached"], reading["cache_read"], reading["input_total"]) == (*split, 7)
+    assert ("usage.cache_read" in report["leaf_shape"]) == ("[constants]" in mapping)
+
+
+@pytest.mark.parametrize(
+    ("constants", "said"),
+    [
+        ('"usage.cache_read" = "0"', "is a count of tokens"),
+        ('"usage.cache_read" = -1', "is a count of tokens"),
+        ('"usage.cache_read" = true', "is a count of tokens"),
+        ('"usage.cache_reads" = 0', "did you mean 'usage.cache_read'"),
+        ("usage.cache_read = 0", "write the key in quotes"),
+        ('"usage.input_total" = 0', "leave one of them out"),
+    ],
+)
+def test_a_constant_is_a_count_of_a_leaf_that_no_column_tells(mapped: Take, constants: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        mapped("in,out\n7,2\n", f"{SIMPLE}[constants]\n{constants}\n")

@@ -164,6 +164,7 @@ def test_tokens_without_a_price_are_told_with_the_reason(status: str, world: Wor
     finding = weighed(world).finding("price_unknown")
     assert figures(finding) == (1, None, 110, None, "tokens")
     assert dict(finding.subject) == {"provider": "openai", "model": "m-1", "status": status}
+    assert ("no price file helps" in finding.cure) == (status == "split_unknown")
 
 
 def test_figures_no_attempt_can_have_are_told_and_never_added(world: World) -> None:

@@ -6,6 +6,7 @@ All of it is done in columns, for a million rows as for one.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -101,7 +102,9 @@ def staged(source: Source, mapping: TableMapping) -> Staged:
         for kind in map(str, ForeignIdKind)
         if kind in mapping.columns
     }
-    leaves = pl.DataFrame([_leaf(reader, path, theirs) for path, theirs in sorted(mapping.leaves.items())])
+    leaves = _with_constants(
+        pl.DataFrame([_leaf(reader, path, theirs) for path, theirs in mapping.leaves.items()]), mapping.constants
+    )
     attempts = _attempts(reader, mapping, source, leaves)
     recorded = reader.column(mapping.columns["attempt_id"]) if "attempt_id" in mapping.columns else None
     keys = keyed(source.key, mapping.name, reader.rows.columns, ids, recorded)
@@ -138,6 +141,16 @@ def _leaf(reader: Reader, path: str, theirs: str) -> pl.Series:
         values = texts.set(~texts.is_in(sorted(ENUMERATED.get(name, ()))), None)
     reader.note(STRING_DROPPED, column.is_not_null() & values.is_null())
     return values.alias(path)
+
+
+def _with_constants(leaves: pl.DataFrame, constants: Mapping[str, int]) -> pl.DataFrame:
+    """The leaves in the order of their paths, with counts that hold for every row which tells any usage."""
+    if constants:
+        told = pl.any_horizontal(pl.all().is_not_null())
+        leaves = leaves.with_columns(
+            pl.when(told).then(pl.lit(value, dtype=pl.Int64)).alias(path) for path, value in constants.items()
+        )
+    return leaves.select(sorted(leaves.columns))
 
 
 def _attempts(reader: Reader, mapping: TableMapping, source: Source, leaves: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,9 @@ zone = "Europe/Berlin"           # of times that name none; UTC by default
 [leaves]                         # path of a usage leaf = their column
 "usage.input_total" = "prompt"   # api declared: usage. and input_total, output_total, total or a token class
 "usage.output_total" = "completion"
+
+[constants]                      # path of a usage leaf = its count in every row with usage
+"usage.cache_read" = 0           # nothing was ever cached here
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
-from weighbridge.pipeline.ingest.leaf_paths import DECLARED_PATHS, is_leaf_path
+from weighbridge.pipeline.ingest.leaf_paths import DECLARED_PATHS, is_count, is_leaf_path
 from weighbridge.pipeline.ingest.moments import EPOCHS, ISO, moments
 from weighbridge.pipeline.ingest.tabular import NULLS, Layout
 from weighbridge.schemas.enumerations import ForeignIdKind
@@ -58,7 +61,7 @@ IDS = ("attempt_id", *(str(kind) for kind in ForeignIdKind))
 COLUMNS: tuple[str, ...] = (*IDS, "time", "model", *sorted(_NAMED), *FIGURES)
 _SOURCE = ("name", "provider", "api", "model", "task", "tenant", "separator", "quote", "nulls")
 _TIME = ("format", "zone")
-_SECTIONS = ("source", "columns", "time", "leaves")
+_SECTIONS = ("source", "columns", "time", "leaves", "constants")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class TableMapping:
         provider, api, model, task, tenant: where no column says so.
         columns: our column -> their column.
         leaves: path of a usage leaf -> their column.
+        constants: path of a usage leaf -> its count in every row that has another leaf.
         time_format, zone: how times are written.
         layout: how the file is written.
     """
@@ -77,6 +81,7 @@ class TableMapping:
     name: str
     leaves: Mapping[str, str]
     columns: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)
     provider: str | None = None
     api: str = DECLARED
     model: str | None = None
@@ -118,6 +123,7 @@ def load_mapping(path: Path) -> TableMapping:
         tenant=_text(path, source, "tenant"),
         columns=_texts(path, "columns", columns),
         leaves=leaves,
+        constants=_constants(path, sections["constants"], leaves),
         time_format=_text(path, time, "format") or ISO,
         zone=_text(path, time, "zone") or "UTC",
         layout=_layout(path, source),
@@ -168,6 +174,23 @@ def _texts(path: Path, what: str, section: Mapping[str, object]) -> dict[str, st
     return {name: text for name, text in texts.items() if text}
 
 
+def _constants(path: Path, section: Mapping[str, object], leaves: Collection[str]) -> dict[str, int]:
+    """Counts that are the same in every row: only what a person knows of the source, so never beside a column of it."""
+    found: dict[str, int] = {}
+    for leaf, value in section.items():
+        if isinstance(value, dict):
+            raise ConfigError(f'{path}: write the key in quotes, as in "{leaf}.<...>" = 0')
+        if leaf in leaves:
+            raise ConfigError(f"{path}: {leaf!r} stands in [leaves] and in [constants]; leave one of them out")
+        counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+        if not isinstance(value, int) or not counts or (is_leaf_path(leaf) and not is_count(leaf)):
+            raise ConfigError(f'{path}: a constant is a count of tokens, as in "usage.cache_read" = 0; {leaf!r} is not')
+        found[leaf] = value
+    if found and not leaves:
+        raise ConfigError(f"{path}: [constants] holds of rows with usage; name the columns of their usage in [leaves]")
+    return found
+
+
 def _name(path: Path, section: Mapping[str, object], name: str) -> str | None:
     value = _text(path, section, name)
     if value is not None and not NAME.fullmatch(value):
@@ -187,7 +210,7 @@ def _layout(path: Path, source: Mapping[str, object]) -> Layout:
 
 
 def _check_leaves(path: Path, mapping: TableMapping) -> None:
-    for leaf in mapping.leaves:
+    for leaf in (*mapping.leaves, *mapping.constants):
         fits = leaf in DECLARED_PATHS if mapping.api == DECLARED else is_leaf_path(leaf) and leaf not in DECLARED_PATHS
         if not fits:
             allowed = sorted(DECLARED_PATHS) if mapping.api == DECLARED else sorted(f"usage.{key}" for key in KEYS)

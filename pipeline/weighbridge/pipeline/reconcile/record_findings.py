@@ -25,7 +25,21 @@ _REPORT = (*KEY, "source", "child", "report")
 _SAID = ("provider", "api", "model")
 # The source of logs that teams write themselves; of agents counts and ids need not agree, ids are a sample.
 TOKEN_LOGS = "token-logs"  # noqa: S105 - a source, not a password
-_NO_PRICE = (PriceStatus.NO_PRICE, PriceStatus.CLASS_UNPRICED, PriceStatus.SPLIT_UNKNOWN)
+# Why tokens have no price, and what to do about it.
+_NO_PRICE: dict[str, str] = {
+    str(PriceStatus.NO_PRICE): (
+        "Add a price of this model and day to your own price file; until then what these tokens cost is unknown."
+    ),
+    str(PriceStatus.CLASS_UNPRICED): (
+        "The price book has this model, but no price of one of its token classes: add that to your own price file; "
+        "until then what these tokens cost is unknown."
+    ),
+    str(PriceStatus.SPLIT_UNKNOWN): (
+        "The source tells totals without cache details, and cached tokens have a price of their own, so no price file "
+        "helps: have it write the details (LiteLLM: metadata.usage_object), or, where nothing is cached, say so in the "
+        "mapping file (docs/importing.md)."
+    ),
+}
 _NO_KEY = (pl.lit(None, dtype=pl.Int64).alias("attempt_lo"), pl.lit(None, dtype=pl.Int64).alias("attempt_hi"))
 
 
@@ -120,18 +134,20 @@ def price_unknown(asked: Asked) -> Iterator[Finding]:
         code="price_unknown",
         severity=Severity.NOTICE,
         unit="tokens",
-        cure="Add a price of this model and day to your own price file; until then what these tokens cost is unknown.",
+        cure="",
     )
-    statuses = [str(status) for status in _NO_PRICE]
-    bare = asked.month.dated("priced_amount", [*_REPORT, "day", "status"]).filter(pl.col("status").is_in(statuses))
+    bare = asked.month.dated("priced_amount", [*_REPORT, "day", "status"])
+    bare = bare.filter(pl.col("status").is_in(list(_NO_PRICE)))
     if bare.head(1).collect().is_empty():
         return
     columns = [*_REPORT, "provider", "model", "input_total", "output_total"]
     rows = bare.join(asked.month.dated("reading", [*columns, "day"]).drop("day"), on=list(_REPORT), how="inner")
     by = ("provider", "model", "status")
     counted = [pl.when(pl.col(name) <= LARGEST).then(name).otherwise(0) for name in ("input_total", "output_total")]
-    tokens = pl.sum_horizontal(counted)
-    yield from findings(kind, tallied(rows.with_columns(observed=tokens), by), by, asked.month.period)
+    tally = tallied(rows.with_columns(observed=pl.sum_horizontal(counted)), by)
+    for status, cure in _NO_PRICE.items():
+        own = tally.filter(pl.col("status") == status)
+        yield from findings(replace(kind, cure=cure), own, by, asked.month.period)
 
 
 def implausible_count(asked: Asked) -> Iterator[Finding]:
