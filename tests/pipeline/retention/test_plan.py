@@ -54,7 +54,7 @@ def test_each_class_goes_on_its_day_and_not_a_day_before(world: World, kept: Kep
     (world.reports / "weighbridge-2026-01-10_2026-01-10.html").write_text("page")
     days = policy().days[kept]
     # A finding, an adjustment and a report of a month are about its last day.
-    end = {"finding": date(2026, 1, 31), "adjustment": date(2026, 1, 31), "close": date(2026, 1, 31)}
+    end = {"finding": date(2026, 1, 31), "adjustment": date(2026, 1, 31)}
     tables = [fact.table for fact in FACTS.values() if fact.kept is kept and world.lake.rows(fact.table)]
     if kept is Kept.REPORTS:
         tables.append("reports")

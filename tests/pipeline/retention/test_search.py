@@ -147,3 +147,28 @@ def test_of_very_many_ids_some_are_looked_for_in_bytes_and_all_in_columns(tmp_pa
     assert held.within(keys[1].to_hex().encode()) == set()
     path = table(tmp_path / "rows.parquet", attempt_hi=[keys[1].hi], attempt_lo=[keys[1].lo])
     assert within_file(path, held) == {"an attempt"}
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.gz", "x.zip"])
+def test_a_file_that_is_not_what_its_name_says_is_named_and_its_bytes_are_searched(tmp_path: Path, name: str) -> None:
+    whole = {"x.parquet": b"PAR1", "x.gz": b"\x1f\x8b\x08", "x.zip": b"PK\x05\x06" + bytes(18)}[name]
+    for number, content in enumerate((b"garbage " + TENANT, whole + TENANT)):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir()
+        path.write_bytes(content)
+        unread: dict[Path, str] = {}
+        assert search([path.parent], needles(), unread) == [Found("a tenant", path)]
+        assert list(unread) == ([path] if name != "x.zip" else list(unread))
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(TENANT)
+
+    def refused(*_given: object, **_named: object) -> None:
+        raise PermissionError(13, "not yours")
+
+    monkeypatch.setattr(Path, "open", refused)
+    unread: dict[Path, str] = {}
+    assert search([tmp_path], needles(), unread) == []
+    assert unread == {path: "it cannot be read"}

@@ -73,7 +73,7 @@ def erase(
 
 
 def _told(found: Erased) -> dict[str, object]:
-    names = ("rows", "kept", "held", "held_segments", "not_yet", "pages", "failed", "unsearched")
+    names = ("rows", "kept", "held", "held_segments", "held_pages", "not_yet", "pages", "failed", "unsearched")
     left = None if found.left is None else [{"what": each.what, "path": each.path} for each in found.left]
     return {
         "erasure": found.erasure_id,
@@ -101,7 +101,7 @@ def _write(found: Erased, *, billing_too: bool) -> None:
     gone = billing_too and found.erasure_id
     for path in found.pages:
         write_line(f"erased: {path}; the next night writes it again" if gone else f"shows it: {path}")
-    for path in found.held_segments:
+    for path in (*found.held_pages, *found.held_segments):
         write_line(f"held: {path}")
     for path in found.not_yet:
         write_line(f"not yet: {path}; seal it, then run this again")

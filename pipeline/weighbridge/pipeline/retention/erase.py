@@ -17,6 +17,7 @@ from pathlib import Path
 
 from weighbridge.pipeline.retention import holds as holding
 from weighbridge.pipeline.retention import spool
+from weighbridge.pipeline.retention.beside import pages_of, parted
 from weighbridge.pipeline.retention.erasure import Erasing
 from weighbridge.pipeline.retention.facts import FACTS, Erasure
 from weighbridge.pipeline.retention.folders import open_files, segments
@@ -25,10 +26,10 @@ from weighbridge.pipeline.retention.ledger import ERASURES
 from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.receipts import Receipt
 from weighbridge.pipeline.retention.repeat import attempts_elsewhere, carry_out, held_by, rows_left
-from weighbridge.pipeline.retention.request import RULE, Request, new_request, remember, remember_traces, request_of
+from weighbridge.pipeline.retention.request import Request, new_request, remember, remember_traces, request_of
 from weighbridge.pipeline.retention.search import Found
 from weighbridge.pipeline.retention.subject import Subject
-from weighbridge.pipeline.retention.trace import look_for, needles_of, pages, shown_by
+from weighbridge.pipeline.retention.trace import look_for, needles_of
 from weighbridge.pipeline.retention.work import Work
 from weighbridge.schemas.errors import ConfigError
 
@@ -45,7 +46,8 @@ class Erased:
         held: table -> rows that a hold keeps; they go when it is released and `apply` runs.
         held_segments: segments of the spool that a hold keeps.
         not_yet: files of the spool that are not sealed yet and may hold more; seal them, then run it again.
-        pages: pages and packs that show the subject: gone where billing is erased too, else named only.
+        pages: pages that show the subject: gone where billing is erased too, else named only.
+        held_pages: pages that should go and that a hold keeps, as they show its days.
         receipts: the receipts that were written.
         failed: what could not be deleted, and why; `apply` tries it again.
         left: what the search found that should be gone; null where nobody searched.
@@ -60,6 +62,7 @@ class Erased:
     held_segments: tuple[Path, ...] = ()
     not_yet: tuple[Path, ...] = ()
     pages: tuple[Path, ...] = ()
+    held_pages: tuple[Path, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     failed: tuple[str, ...] = ()
     left: tuple[Found, ...] | None = None
@@ -68,7 +71,7 @@ class Erased:
     @property
     def complete(self) -> bool:
         """Whether nothing of the subject that should go is left, as far as anybody looked."""
-        return not (self.held or self.held_segments or self.not_yet or self.failed or self.left)
+        return not (self.held or self.held_segments or self.held_pages or self.not_yet or self.failed or self.left)
 
 
 def preview(places: Places, subject: Subject, *, now: datetime, billing_too: bool = False) -> Erased:
@@ -83,6 +86,7 @@ def preview(places: Places, subject: Subject, *, now: datetime, billing_too: boo
     more = attempts_elsewhere(places, subject, request, sealed)
     erasing = Erasing(places, request, subject, holding.standing(places.ledger), more)
     rows, kept, held = _counted(erasing)
+    goes, stopped = _shown(erasing)
     return Erased(
         erasure_id=None,
         rows=rows,
@@ -90,7 +94,8 @@ def preview(places: Places, subject: Subject, *, now: datetime, billing_too: boo
         kept=kept,
         held=held,
         not_yet=tuple(open_files(places.spools)),
-        pages=tuple(pages(places, shown_by(erasing))),
+        pages=tuple(goes),
+        held_pages=tuple(stopped),
     )
 
 
@@ -127,19 +132,18 @@ def erase(
         sealed = segments(places.spools, places.acks, places.lake)
         before = Erasing(places, request, subject, holds, attempts_elsewhere(places, subject, request, sealed))
         rows, kept, _ = _counted(before)
-        keys, shown = _keys(before), pages(places, shown_by(before))
+        keys, (goes, stopped) = _keys(before), _shown(before)
         needles, unsearched = needles_of(before)
-        request = replace(request, waits=tuple(path.name for path in open_files(places.spools)))
+        waits = tuple(path.name for path in open_files(places.spools))
+        request = replace(request, waits=waits, pages=tuple(path.name for path in (*goes, *stopped)))
         erasing = carry_out(work, request, holds, sealed, subject)
         assert erasing is not None
-        if billing_too:
-            work.files("reports", shown, rule=RULE, scope=request.scope)
         receipts = work.finish()
         if subject.tenant is not None and subject.bucket is None:
             holding.mask(places.ledger, subject.tenant)
         held = held_by(erasing)
-        left, elsewhere = look_for(places, needles) if look else (None, [])
         remember(places.ledger, request.erasure_id, left=rows_left(held, erasing))
+        left, elsewhere = look_for(places, needles) if look else (None, [])
         if left is not None:
             remember_traces(places.ledger, request, len(left))
         tell(places, list(of_ledger(places.ledger)), OF_LEDGER)
@@ -151,7 +155,8 @@ def erase(
             held=held,
             held_segments=tuple(erasing.held_segments),
             not_yet=tuple(open_files(places.spools)),
-            pages=tuple(shown),
+            pages=tuple(goes),
+            held_pages=tuple(stopped),
             receipts=tuple(receipts),
             failed=tuple(work.failed),
             left=None if left is None else tuple(left),
@@ -184,6 +189,12 @@ def _counted(erasing: Erasing) -> tuple[dict[str, int], dict[str, int], dict[str
         else:
             stays[fact.table] = free + stopped
     return tuple({table: rows for table, rows in told.items() if rows} for told in (goes, stays, held))  # type: ignore[return-value]
+
+
+def _shown(erasing: Erasing) -> tuple[list[Path], list[Path]]:
+    """The pages that show the subject, and those of them that should go and that a hold keeps."""
+    shown = pages_of(erasing)
+    return parted(shown, [hold for hold, _ in erasing.holds]) if erasing.request.billing_too else (shown, [])
 
 
 def _keys(erasing: Erasing) -> tuple[str, ...]:

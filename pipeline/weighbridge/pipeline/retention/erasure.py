@@ -57,7 +57,8 @@ class Erasing:
         self.reach = Reach(self.lake, replace(subject, last=request.last), more)
         self.holds = [(hold, Reach(self.lake, hold.subject)) for hold in holds]
         self.held_segments: list[Path] = []
-        self.held_closes = False
+        self.held_closes = 0
+        self.held_pages: list[Path] = []
 
     @cached_property
     def _covered(self) -> list[str]:

@@ -1,7 +1,7 @@
 """What is kept for how long, and what an erasure does to it: one table of facts, a line per table of the lake.
 
     class        what lies in it
-    reports      reports, closes, what everybody may read
+    reports      reports, packs of closes, what everybody may read
     billing      exact counts, usage reports, invoices, amounts, findings
     operations   requests and their stages
     ids          token ids, with their keys
@@ -134,8 +134,8 @@ FACTS: Mapping[str, Fact] = {
         Fact("quarantine_status", Kept.BILLING, _CHANGED, Owner.NOBODY, Erasure.STAYS),
         _billed("attempt"),
         Fact("adjustment", Kept.REPORTS, _MONTH, Owner.ROW, Erasure.BILLING, begin=_SINCE),
-        Fact("close", Kept.REPORTS, _MONTH, Owner.NOBODY, Erasure.STAYS),
         Fact("shared_histogram", Kept.REPORTS, _DAY, Owner.NOBODY, Erasure.STAYS),
+        _always("close", "the root of a closed month: without it the month would be open again"),
         _always("strategy", "configurations, nobody's data"),
         _always("price", "public prices"),
         _always("segment", "digests of files: the same file read again is known, and brings nothing back"),

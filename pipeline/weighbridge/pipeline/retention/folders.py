@@ -131,6 +131,12 @@ def holds_path(hold: Hold, folder: str, first: date, last: date) -> bool:
     return hold.covers(folder) and hold.overlaps(first, last)
 
 
+def holds_page(hold: Hold, page: Path) -> bool:
+    """Whether a hold is about a page; one whose name tells no days may be about any."""
+    first, last = period_of(page.name) or (None, None)
+    return hold.covers("reports") and hold.overlaps(first, last)
+
+
 def holds_segment(holds: Sequence[Hold], segment: Path) -> bool:
     """Whether a hold is about rows of a segment."""
     asked = [hold for hold in holds if hold.covers("spool")]

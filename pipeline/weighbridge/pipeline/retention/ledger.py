@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ from typing import Any
 from weighbridge.schemas.errors import ConfigError
 
 HOLDS, ERASURES, PENDING, RECEIPTS = "holds", "erasures", "pending", "receipts"
+KINDS = (HOLDS, ERASURES, PENDING, RECEIPTS)
+_DRAFT = re.compile(r"\..+\.json\.[0-9]{1,10}")
 _CHECKED, _CLOCK = "checked.json", "clock.json"
 _DAMAGED = "{} is not what retention wrote there; restore the file from a backup"
 
@@ -59,9 +62,14 @@ class Ledger:
             _sync(path.parent)
 
     def tidy(self) -> None:
-        """Take away what processes that were killed left half written; nobody else may be writing."""
-        for path in self.folder.rglob(".*") if self.folder.is_dir() else ():
-            path.unlink()
+        """Take away what processes that were killed left half written; nobody else may be writing.
+
+        Only drafts of our own: the folder may lie in a repository, or hold what an editor or a file server hides there.
+        """
+        for folder in (self.folder, *(self.folder / kind for kind in KINDS)):
+            for path in folder.glob(".*") if folder.is_dir() else ():
+                if _DRAFT.fullmatch(path.name) and path.is_file():
+                    path.unlink()
 
     def checked(self) -> dict[str, Any]:
         """What `check` wrote last."""

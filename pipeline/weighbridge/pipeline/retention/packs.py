@@ -17,14 +17,25 @@ _ROWS = "*/rows/attempt/*.parquet"
 
 
 def attempts(closes: Path | None, subject: Subject) -> pl.DataFrame:
-    """The attempts of a subject that packs hold, up to its last day: attempt_hi, attempt_lo."""
+    """The attempts of a subject that packs hold, of its days; of everybody where it names nobody: attempt_hi, _lo."""
     found = [NO_ATTEMPTS]
     for path in _files(closes):
         rows = pl.scan_parquet(path, hive_partitioning=False)
         mine = [pl.col(name) == value for name, value in subject.columns.items()]
         dated = [pl.col("day") <= subject.last] if subject.last is not None else []
+        dated += [pl.col("day") >= subject.first] if subject.first is not None else []
         found.append(rows.filter(*mine, *dated).select(KEY).unique().collect())
     return pl.concat(found).unique()
+
+
+def count(closes: Path | None, attempts: pl.DataFrame) -> int:
+    """How many packs hold any of these attempts."""
+    found = set()
+    for path in _files(closes) if attempts.height else ():
+        held = pl.scan_parquet(path, hive_partitioning=False).select(KEY)
+        if held.join(attempts.lazy(), on=KEY, how="semi").head(1).collect().height:
+            found.add(path.parents[2])
+    return len(found)
 
 
 def hashed(closes: Path | None, hashes: frozenset[str]) -> pl.DataFrame:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention import packs, spool
+from weighbridge.pipeline.retention.beside import forget_closed, forget_pages, pages_of
 from weighbridge.pipeline.retention.deletion import masked
 from weighbridge.pipeline.retention.erasure import Erasing
-from weighbridge.pipeline.retention.folders import Sealed, dated, open_files, segments
+from weighbridge.pipeline.retention.folders import Sealed, open_files, segments
 from weighbridge.pipeline.retention.holds import Hold, standing
 from weighbridge.pipeline.retention.ledger import ERASURES
 from weighbridge.pipeline.retention.places import Places
@@ -49,7 +50,10 @@ def repeat(work: Work) -> tuple[str, ...]:
         try:
             if seen.get("days") != _days(places, request, sealed, holds, marks):
                 erasing = carry_out(work, request, holds, sealed)
-                kept = 0 if erasing is None else rows_left(held_by(erasing), erasing)
+                if erasing is None:  # nothing is left of it but pages, where a hold kept some
+                    kept = len(forget_pages(work, request, holds))
+                else:
+                    kept = rows_left(held_by(erasing), erasing)
                 remember(places.ledger, request.erasure_id, left=kept)
             elif seen.get("evidence") != _evidence(places):
                 _clear_evidence(work, request, holds)
@@ -70,11 +74,9 @@ def repeat(work: Work) -> tuple[str, ...]:
 
 
 def held_by(erasing: Erasing) -> dict[str, int]:
-    """Table or `closes` -> rows or packs of an erasure that was carried out and that a hold keeps."""
-    held = erasing.held_rows()
-    if erasing.held_closes and erasing.places.closes is not None:
-        held["closes"] = len(dated([erasing.places.closes]))
-    return held
+    """Table, `closes` or `reports` -> rows, packs or pages of an erasure that was carried out and that a hold keeps."""
+    held = erasing.held_rows() | {"closes": erasing.held_closes, "reports": len(erasing.held_pages)}
+    return {name: count for name, count in held.items() if count}
 
 
 def rows_left(held: Mapping[str, int], erasing: Erasing) -> int:
@@ -150,34 +152,14 @@ def carry_out(
         known = work.places.ledger.entry(ERASURES, request.erasure_id) or {}
         keys = {*(request.keys or ()), *(known.get("keys") or ())}
         work.places.ledger.write(ERASURES, request.erasure_id, request.content() | {"keys": sorted(keys)})
+    before = work.made
     erasing.carry_out(work)
     erasing.held_segments = spool.erase(work, erasing, sealed)
     spool.forget_expected(work.places.spools, erasing.reach.hexes)
-    _forget_closed(work, erasing, again=subject is None)
+    forget_closed(work, erasing, again=subject is None)
+    come_back = subject is None and work.made > before
+    erasing.held_pages = forget_pages(work, request, holds, pages_of(erasing) if come_back else ())
     return erasing
-
-
-def _forget_closed(work: Work, erasing: Erasing, *, again: bool) -> None:
-    """Closed months: of one that was closed since the request, the rows of before were gone from the lake already."""
-    places, request = work.places, erasing.request
-    if places.closes is None or places.forget_closed is None or not places.closes.is_dir():
-        return
-    tenant, last = erasing.reach.subject.tenant, request.last
-    if any(hold.covers("closes") and hold.tenant in {None, tenant} for hold, _ in erasing.holds):
-        erasing.held_closes = True
-        return
-    through = (last.replace(day=1) - timedelta(days=1) if again else last).strftime("%Y-%m")
-    places.forget_closed(
-        places.closes,
-        places.lake,
-        attempts=erasing.reach.attempts,
-        tenant=tenant if erasing.all_of_tenant else None,
-        counts=request.billing_too,
-        through=through,
-        rule=RULE,
-        by=work.by,
-        now=work.now,
-    )
 
 
 def attempts_elsewhere(places: Places, subject: Subject, request: Request, sealed: Sequence[Sealed]) -> pl.DataFrame:

@@ -33,9 +33,10 @@ class Request:
         billing_too: billing counts go too.
         keys: names of the keys that go, tenants as hashes; null: not decided yet.
         by, at: who asked, and when.
-        left: rows, segments and closes of it that a hold keeps, or that could not be reached.
+        left: rows, segments, pages and closes of it that a hold keeps, or that could not be reached.
         waits: names of files of the spool that were not sealed when it was asked for, and are not yet.
         traces: how many traces the search found that should be gone.
+        pages: names of pages that show it and have to go, or that a hold keeps.
     """
 
     erasure_id: str
@@ -50,6 +51,7 @@ class Request:
     left: int = 0
     waits: tuple[str, ...] = ()
     traces: int = 0
+    pages: tuple[str, ...] = ()
 
     @property
     def scope(self) -> dict[str, str]:
@@ -77,6 +79,7 @@ class Request:
             "left": self.left,
             "waits": list(self.waits),
             "traces": self.traces,
+            "pages": list(self.pages),
         }
 
 
@@ -95,11 +98,12 @@ def request_of(name: str, content: Mapping[str, Any]) -> Request:
         left=content.get("left", 0),
         waits=tuple(content.get("waits", ())),
         traces=content.get("traces", 0),
+        pages=tuple(content.get("pages", ())),
     )
 
 
 def remember(ledger: Ledger, name: str, **changed: Any) -> None:
-    """Write down what is left of an erasure (`Request.left`, `waits`, `traces`); of one that is not there, nothing."""
+    """Write down what is left of an erasure (`left`, `waits`, `traces`, `pages`); of one that is not there, nothing."""
     known = ledger.entry(ERASURES, name)
     if known is not None and known != known | changed:
         ledger.write(ERASURES, name, known | changed)

@@ -30,6 +30,8 @@ _CHUNK = 64 << 20
 _FILTER_BITS = 22
 # Halves this small are numbers that occur anywhere; only the id as a whole is looked for then.
 _SMALL = 2**40
+# A file that could not be searched -> why.
+Unread = dict[Path, str]
 _PAIRS = (("attempt_hi", "attempt_lo"), ("alias_hi", "alias_lo"), ("request_hi", "request_lo"))
 
 
@@ -135,32 +137,54 @@ def _forms(key: AttemptKey) -> Iterator[bytes]:
         yield from (raw[_WORD:], raw[_WORD:][::-1], str(key.lo).encode())
 
 
-def search(folders: Iterable[Path], needles: Needles) -> list[Found]:
-    """Look through every file below some folders, hidden ones too; in order of paths."""
+def search(folders: Iterable[Path], needles: Needles, unread: Unread | None = None) -> list[Found]:
+    """Look through every file below some folders, hidden ones too; in order of paths.
+
+    Args:
+        folders: where; a file is looked through itself.
+        needles: what is looked for.
+        unread: what could not be looked through is added to it, and why.
+    """
     found: set[tuple[str, Path]] = set()
     for folder in folders:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
             found.update((what, path) for what in needles.within(str(path.relative_to(folder.parent)).encode()))
-            if path.is_file() and not path.is_symlink():
-                found.update((what, path) for what in within_file(path, needles))
+            if not path.is_symlink() and path.is_file():
+                found.update((what, path) for what in within_file(path, needles, unread))
     return [Found(*each) for each in sorted(found, key=lambda each: (str(each[1]), each[0]))]
 
 
-def within_file(path: Path, needles: Needles) -> set[str]:
-    """What is found in one file: in its bytes, and in what it holds where it is compressed."""
+def within_file(path: Path, needles: Needles, unread: Unread | None = None) -> set[str]:
+    """What is found in one file: in its bytes, and in what it holds where it is compressed.
+
+    Whatever is wrong with a file stops no search: it is added to `unread`, and its bytes are searched as far as the
+    system gives them.
+    """
+    found: set[str] = set()
+    why = "it cannot be read"
     try:
-        found = _within_bytes(path, needles)
-        if path.suffix == ".parquet":
-            found |= _within_parquet(path, needles)
-        elif zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                for name in archive.namelist():
-                    found |= needles.within(archive.read(name))
-        elif path.suffix == ".gz":
-            with gzip.open(path) as file:
-                found |= needles.within(file.read())
+        found |= _within_bytes(path, needles)
+        why = "it is not what its name says, and was searched as it lies there only"
+        found |= _within_compressed(path, needles)
     except FileNotFoundError:
         return set()  # it went while we looked
+    except Exception:  # noqa: BLE001 - a damaged file makes its library raise whatever it likes
+        if unread is not None:
+            unread[path] = why
+    return found
+
+
+def _within_compressed(path: Path, needles: Needles) -> set[str]:
+    found: set[str] = set()
+    if path.suffix == ".parquet":
+        return _within_parquet(path, needles)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                found |= needles.within(archive.read(name))
+    elif path.suffix == ".gz":
+        with gzip.open(path) as file:
+            found |= needles.within(file.read())
     return found
 
 

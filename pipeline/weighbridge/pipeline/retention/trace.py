@@ -15,7 +15,7 @@ from weighbridge.pipeline.retention.erasure import Erasing
 from weighbridge.pipeline.retention.facts import FACTS
 from weighbridge.pipeline.retention.judge import HELD
 from weighbridge.pipeline.retention.places import Places
-from weighbridge.pipeline.retention.search import Found, Needles, search, within_file
+from weighbridge.pipeline.retention.search import Found, Needles, Unread, search, within_file
 from weighbridge.pipeline.retention.subject import HIT, KEY, REQUEST, Reach
 from weighbridge.schemas.keys import KeyFolder, KeyUnavailableError
 
@@ -65,7 +65,8 @@ def pages(places: Places, needles: Needles) -> list[Path]:
 
 def look_for(places: Places, needles: Needles) -> tuple[list[Found], list[str]]:
     """Search every place; what was found, and in words what could not be searched."""
-    unsearched = []
+    unsearched: list[str] = []
+    unread: Unread = {}
     root = places.lake.root.removeprefix("file://")
     folders = [*places.spools, *places.reports, places.ledger.folder, *places.searched]
     folders += [folder for folder in (places.closes, places.acks) if folder is not None]
@@ -76,11 +77,12 @@ def look_for(places: Places, needles: Needles) -> tuple[list[Found], list[str]]:
     if isinstance(places.keys, KeyFolder):
         # The names of keys tell the tenant, also those of destroyed ones: only keys themselves are looked for there.
         keys = needles.only(_KEY)
-        found = search([places.keys.folder], keys) if keys.any and places.keys.folder.is_dir() else []
+        found = search([places.keys.folder], keys, unread) if keys.any and places.keys.folder.is_dir() else []
     else:
         found = []
     there = [folder for folder in dict.fromkeys(folders) if folder.exists()]
-    return [*search(there, needles), *found], unsearched
+    found += search(there, needles, unread)
+    return found, [*unsearched, *(f"{path}: {why}" for path, why in sorted(unread.items()))]
 
 
 def _keys(erasing: Erasing, unsearched: list[str]) -> dict[bytes, str]:
