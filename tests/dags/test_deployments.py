@@ -19,7 +19,7 @@ from weighbridge.pipeline.run.step import FILE
 from weighbridge.pipeline.run.turn import turn
 from weighbridge.schemas.identity import AttemptKey
 
-SCHEDULES = {"nightly": ["5 2 * * *"], "monthly-close": ["5 6 4-8 * *"], "retention": ["5 5 * * *"], "backfill": []}
+SCHEDULES = {"nightly": ["5 2 * * *"], "monthly-close": ["5 6 * * *"], "retention": ["5 5 * * *"], "backfill": []}
 
 
 @pytest.mark.parametrize("flow", SCHEDULES)

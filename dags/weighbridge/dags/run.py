@@ -20,8 +20,9 @@ from prefect.artifacts import (
 
 from weighbridge.dags import work
 from weighbridge.dags.safety import guarded
+from weighbridge.pipeline.run.failure import GateRefusedError
 from weighbridge.pipeline.run.home import Home, open_home
-from weighbridge.pipeline.run.month import month_due, span_of_month, steps_of
+from weighbridge.pipeline.run.month import months_due, span_of_month, steps_of
 from weighbridge.pipeline.run.step import Span, Step
 from weighbridge.pipeline.run.steps import settle
 from weighbridge.pipeline.run.turn import patiently, turn
@@ -74,11 +75,20 @@ class Run:
                 self.show((place + (number + 1) / len(pieces)) / len(steps))
 
     def month(self, month: str | None, by: str) -> None:
-        """Bring a month up to date and close it; by default the last one that is over."""
-        chosen = month or month_due(self.home, datetime.now(UTC))
-        self.go(guarded(steps_of)(self.home, chosen), span_of_month(chosen))
-        done = work.close(self.home.root, chosen, by)
-        self._note("close", done["counts"], chosen)
+        """Bring a month up to date and close it; by default every one that is due, whatever a gate says of another."""
+        refused = []
+        for each in [month] if month else guarded(months_due)(self.home, datetime.now(UTC)):
+            try:
+                self._close(each, by)
+            except GateRefusedError as error:
+                refused.append(str(error))
+        if refused:
+            raise GateRefusedError("\n".join(refused))
+
+    def _close(self, month: str, by: str) -> None:
+        self.go(guarded(steps_of)(self.home, month), span_of_month(month))
+        done = work.close(self.home.root, month, by)
+        self._note("close", done["counts"], month)
         self.files += done["files"]
 
     def delete(self, today: date | None, by: str) -> None:

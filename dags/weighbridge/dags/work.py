@@ -10,11 +10,10 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from weighbridge.dags.safety import guarded, may_help
-from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.run.failure import GateRefusedError, LeftBehindError
 from weighbridge.pipeline.run.home import open_home
 from weighbridge.pipeline.run.month import close_books
-from weighbridge.pipeline.run.night import Intake, pack, take_in, what_came
+from weighbridge.pipeline.run.night import IngestResult, Intake, pack, take_in, what_came
 from weighbridge.pipeline.run.retain import deleted
 from weighbridge.pipeline.run.sources import fetch
 from weighbridge.pipeline.run.steps import STEPS

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
+from tests.pipeline.retention.world import frame, row
 from tests.pipeline.run.conftest import FIRST_DAY, INTAKE, LATER, MONTH, copied
 
 from weighbridge.pipeline.close.verify import verify_month
 from weighbridge.pipeline.run import month as module
 from weighbridge.pipeline.run import night as night_module
 from weighbridge.pipeline.run.home import Home
-from weighbridge.pipeline.run.month import last_month_over, month_due, monthly
+from weighbridge.pipeline.run.month import last_month_over, month_due, monthly, months_due
 from weighbridge.pipeline.run.night import night
+from weighbridge.pipeline.run.retain import retain
 from weighbridge.pipeline.run.step import Work
 from weighbridge.pipeline.run.steps import ADJUST, ANEW, PRICE, RECONCILE, REPORT, VALIDATE
 from weighbridge.schemas.errors import ConfigError
@@ -45,6 +48,45 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_month_is_due_when_its_days_of_grace_are_over(undisturbed: Home, now: str, due: str) -> None:
     assert month_due(undisturbed, datetime.fromisoformat(now)) == due
+
+
+def dated(home: Home, *days: date) -> None:
+    """Attempts of these days."""
+    lake = home.lake()
+    one = lake.scan("attempt").head(1).collect()
+    lake.append("attempt", pl.concat([one.with_columns(day=pl.lit(day)) for day in days]))
+
+
+def test_every_month_that_is_over_and_open_is_tried_in_order_every_day_of_a_week_and_then_once_a_week(
+    undisturbed: Home, tmp_path: Path
+) -> None:
+    home = copied(undisturbed.root, tmp_path / "again")
+    dated(home, date(2024, 6, 5), date(2025, 11, 5), date(2026, 2, 3), date(2026, 3, 2))
+    late = replace(home, settings=replace(home.settings, close={**home.settings.close, "grace_days": 10}))
+    tried = {
+        grace: {day: months_due(of, datetime(2026, 3, day, 6, 5, tzinfo=UTC)) for day in range(1, 32)}
+        for grace, of in ((3, home), (10, late))
+    }
+    for grace, first in ((3, 4), (10, 11)):
+        days = [day for day, months in tried[grace].items() if "2026-02" in months]
+        assert days == sorted({*range(first, first + 7), *range(first, 32, 7)})
+    assert tried[3][4] == ("2026-01", "2026-02"), "and the first month once a week"
+    assert {month for months in tried[3].values() for month in months} == {"2025-11", "2026-01", "2026-02"}
+
+
+def test_neither_a_closed_month_nor_one_that_retention_took_rows_of_is_tried(undisturbed: Home, tmp_path: Path) -> None:
+    at = datetime(2026, 2, 4, 6, 5, tzinfo=UTC)
+    home = copied(undisturbed.root, tmp_path / "again")
+    assert months_due(home, at) == ("2026-01",)
+    days = {**home.settings.retention, "billing": (at.date() - FIRST_DAY).days - 2}
+    short = replace(home, settings=replace(home.settings, retention=days))
+    retain(short, today=at.date(), now=at, by="test", accept_clock=True)
+    assert home.lake().days("attempt")
+    assert months_due(home, at) == ()
+    closed = copied(undisturbed.root, tmp_path / "closed")
+    close = closed.lake()
+    close.append("close", frame("close", [row("close", FIRST_DAY, period=MONTH)]))
+    assert months_due(closed, at) == ()
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Pacific/Auckland"])

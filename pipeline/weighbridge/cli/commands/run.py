@@ -91,7 +91,7 @@ def monthly(
     month: Annotated[
         str | None,
         typer.Option(
-            "--month", metavar="YYYY-MM", parser=parse_month, help="The UTC month. Default: the last one that is over."
+            "--month", metavar="YYYY-MM", parser=parse_month, help="The UTC month. Default: all that are over and open."
         ),
     ] = None,
     by: By = None,
@@ -159,7 +159,7 @@ def _tell(told: dict[str, Any], *, heavy: bool) -> None:
     if rows:
         write_table(["step", "what", "count"], rows)
     else:
-        write_line("Nothing to do: these days have no rows.")
+        write_line("Nothing to do: these days have no rows, or no month is to be closed.")
     for path in told["files"]:
         write_line(path)
     if heavy:

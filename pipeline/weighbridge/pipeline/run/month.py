@@ -20,13 +20,16 @@ from weighbridge.pipeline.close.gates import ClosePolicy
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.reconcile.period import checked, ends
 from weighbridge.pipeline.run.failure import spoken
+from weighbridge.pipeline.run.forgotten import BILLED, forgotten
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.rooms import all_months
 from weighbridge.pipeline.run.step import Span, Step, Work
 from weighbridge.pipeline.run.steps import ANEW, REPORT, settle
 from weighbridge.pipeline.run.turn import patiently, turn
 from weighbridge.pipeline.run.walk import walk
 
 _DAY = timedelta(days=1)
+_WEEK = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +119,37 @@ def span_of_month(month: str) -> Span:
     return Span(*ends(checked(month)))
 
 
+def months_due(home: Home, now: datetime) -> tuple[str, ...]:
+    """The months that a schedule tries to close today, oldest first: all that are over and not closed, within bounds.
+
+    A month is tried every day of the first week after its days of grace, then once a week, so one that a gate holds
+    back is closed when what held it is mended. Only the newest year is tried, and no month of which retention took
+    rows: a close of what is left would pass for one of the month. Either is closed where somebody names it.
+    """
+    lake, newest = home.lake(), month_due(home, now)
+    closed, gone = closes(lake), forgotten(home)
+    first = f"{int(newest[:4]) - 1:04d}{newest[4:]}"
+    last = _last_day(home, now)
+    return tuple(
+        month
+        for month in all_months(lake)
+        if first < month <= newest and month not in closed and not gone.month(month, BILLED) and _tried(month, last)
+    )
+
+
+def _tried(month: str, last: date) -> bool:
+    days = (last - ends(month)[1]).days - 1  # 0 on the first one
+    return days < _WEEK or days % _WEEK == 0
+
+
 def month_due(home: Home, now: datetime) -> str:
-    """The last UTC month that is over, its days of grace included: what is closed where no month is named."""
-    grace = int(home.settings.close["grace_days"])
-    return last_month_over(now.astimezone(UTC).date() - _DAY * grace)
+    """The last UTC month that is over, its days of grace included."""
+    return last_month_over(_last_day(home, now))
+
+
+def _last_day(home: Home, now: datetime) -> date:
+    """The UTC day of `now` less the days of grace."""
+    return now.astimezone(UTC).date() - _DAY * int(home.settings.close["grace_days"])
 
 
 def last_month_over(today: date) -> str:

@@ -42,6 +42,7 @@ from weighbridge.pipeline.run.turn import patiently, turn
 from weighbridge.pipeline.run.walk import walk
 
 __all__ = [
+    "IngestResult",
     "Intake",
     "Night",
     "all_months",
