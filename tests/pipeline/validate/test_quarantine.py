@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from tests.pipeline.ingest.conftest import answer_of, attempt_of
-from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Rows, clean, take
+from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Rows, account, clean, take
 
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.validate import quarantine as quarantine_module
 from weighbridge.pipeline.validate.quarantine import Entry, entries, entry_id, history, release
 from weighbridge.pipeline.validate.validate import validate
+from weighbridge.pipeline.validate.whole import beyond, release_rule
 from weighbridge.schemas.errors import ConfigError
 
 pytestmark = pytest.mark.usefixtures("by_hand")
@@ -100,6 +101,39 @@ def test_a_release_keeps_who_when_and_why(broken: Rows) -> None:
         "reason": "a clock went back",
     }
     assert [(entry.line, entry.rule) for entry in held(broken)] == [(1, "word.status"), (2, "minimum.queue_us")]
+
+
+@pytest.mark.parametrize(
+    ("table", "rule", "columns", "broken"),
+    [
+        ("attempt", "minimum.queue_us", {"queue_us": -1}, 7),
+        ("attempt", "pattern.task", {"task": "two words"}, 7),
+        ("attempt", "unique.key", {"attempt_hi": 7, "attempt_lo": 7, "source": "a", "revision": 0}, 6),
+        ("request_scope", "minimum.scope", {"scope": -1}, 7),
+    ],
+)
+def test_a_rule_is_released_for_all_rows_of_the_days_that_are_held(
+    rows: Rows, table: str, rule: str, columns: dict[str, Any], broken: int
+) -> None:
+    """Those too many to be held included, and none of another day or rule."""
+    later = DAY + timedelta(days=1)
+    rows.put("segment", account(rows=8))
+    rows.put(table, *(clean(table, n, **columns) for n in range(7)), clean(table, 8, later, **columns))
+
+    def looked() -> list[tuple[str, date | None, int, int, int]]:
+        found = validate(rows.lake, today=TODAY, tables=[table], most=2).broken
+        return sorted((v.rule, v.day, v.rows, v.held, v.released) for v in found)
+
+    before = [each for each in looked() if each[0] != rule]
+    assert beyond(rows.lake)[table, rule, DAY] == broken - 2
+    chosen = [entry for entry in held(rows) if (entry.rule, entry.day) == (rule, DAY)]
+    assert len(chosen) == 2
+    assert release_rule(rows.lake, chosen, by="ann", reason="a clock went back", now=NOW) == broken
+    left = looked()
+    assert [each for each in left if each[0] != rule] == before
+    assert [each for each in left if each[0] == rule] == [(rule, later, 1, 1, 0)]
+    assert rows.lake.rows("quarantine_status") == broken
+    assert beyond(rows.lake) == {}
 
 
 def test_the_same_release_again_changes_nothing(broken: Rows) -> None:

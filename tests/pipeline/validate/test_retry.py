@@ -230,6 +230,28 @@ def test_a_newer_version_reads_rows_of_a_sealed_segment(
     assert lake.scan("segment").collect()["rows_unplaced"].to_list() == [0]
 
 
+def test_rows_too_many_to_be_held_are_replaced_as_those_that_are(
+    lake: Lake, lines: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of a file of which none is held."""
+    paths = [lines(f"{name}.jsonl", answer_of(n), answer_of(n + 1)) for n, name in ((1, "a"), (3, "b"))]
+
+    def wrong(*arguments: Any, **named: Any) -> list[Call]:
+        found = calls(*arguments, **named)
+        for call in found:
+            call.attempt["model_requested"] = "two words"
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recorded_answers, "calls", wrong)
+        take(lake, *paths)
+    validate(lake, today=TODAY, tables=["attempt"], most=1)
+    assert len(entries(lake)) == 1
+    assert sorted(file.replaced for file in again(lake, *paths).files) == [2, 2]
+    assert validate(lake, today=TODAY, tables=["attempt", "segment"]).gate
+    assert lake.rows("attempt") == 4
+
+
 def test_a_row_that_breaks_a_rule_is_replaced_where_its_line_reads_differently(
     lake: Lake, lines: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,6 @@ from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Row, Rows, accoun
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile.status import acknowledge, waive
 from weighbridge.pipeline.validate.hold import NO_ACCOUNT
-from weighbridge.pipeline.validate.offenders import MOST
 from weighbridge.pipeline.validate.quarantine import entries, release
 from weighbridge.pipeline.validate.rule import Gravity, Kind
 from weighbridge.pipeline.validate.validate import BEFORE_RECONCILE, validate
@@ -146,11 +145,18 @@ def test_notes_are_on_the_page_and_nowhere_else(rows: Rows) -> None:
 
 
 def test_more_rows_than_are_held_are_counted_and_the_first_by_line_are_held(rows: Rows) -> None:
-    rows.attempts(*(clean("attempt", n, queue_us=-1) for n in range(MOST + 20)))
-    (violation,) = (v for v in validated(rows.lake).violations if v.rule == "minimum.queue_us")
-    assert (violation.rows, violation.held) == (MOST + 20, MOST)
-    assert [line for *_, line, _, _ in held(rows.lake)] == list(range(MOST))
+    rows.attempts(*(clean("attempt", n, queue_us=-1) for n in range(50)))
+    (violation,) = (v for v in validated(rows.lake, most=30).violations if v.rule == "minimum.queue_us")
+    assert (violation.rows, violation.held) == (50, 30)
+    assert [line for *_, line, _, _ in held(rows.lake)] == list(range(30))
     assert len(violation.evidence) == 20
+    assert violation.sentence().endswith("50 rows on 2026-01-05; 20 of them are not held")
+    (cure,) = rows.lake.scan("finding").collect()["cure"]
+    assert (
+        "The first 30 are held by their place, 20 more are not; `weighbridge quarantine release --table attempt" in cure
+    )
+    (all_held,) = validated(rows.lake, most=50).violations
+    assert (all_held.held, "more are not" in all_held.finding().cure) == (50, False)
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -180,8 +186,8 @@ def test_a_row_is_released_from_a_rule_and_not_from_others(rows: Rows) -> None:
 @pytest.mark.usefixtures("by_hand")
 @pytest.mark.parametrize("decide", ["waive", "acknowledge"])
 def test_only_an_open_finding_shuts_the_gate(rows: Rows, decide: str) -> None:
-    rows.attempts(*(clean("attempt", n, queue_us=-1) for n in range(MOST + 1)))
-    (violation,) = validated(rows.lake).violations
+    rows.attempts(*(clean("attempt", n, queue_us=-1) for n in range(4)))
+    (violation,) = validated(rows.lake, most=3).violations
     finding = violation.finding().finding_id
     if decide == "waive":
         waive(rows.lake, finding, by="ann", reason="known", expires=TODAY, now=NOW)

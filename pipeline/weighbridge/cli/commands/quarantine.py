@@ -238,10 +238,12 @@ def release(
 ) -> int:
     """Let rows that break a rule stand as they are: they no longer shut the gate, and who said so is kept.
 
-    Either ids, or --table and --rule for all rows that are held for it. What was never read cannot be released.
+    Either ids, or --table and --rule for all rows that break it on the days for which rows are held. What was never
+    read cannot be released.
     """
     from weighbridge.pipeline.validate.quarantine import entries
     from weighbridge.pipeline.validate.quarantine import release as let_stand
+    from weighbridge.pipeline.validate.whole import release_rule
 
     check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
@@ -257,7 +259,8 @@ def release(
         raise ConfigError(
             f"no row of {table} is held for the rule {rule}; `weighbridge quarantine ls` lists what is held"
         )
-    done = let_stand(lake, chosen, by=by or user_name(), reason=reason, now=datetime.now(UTC))
+    decide = let_stand if ids else release_rule
+    done = decide(lake, chosen, by=by or user_name(), reason=reason, now=datetime.now(UTC))
     write_line(f"{counted(done, 'row')} may stand\nNext: weighbridge validate")
     return CLEAN
 

@@ -62,6 +62,7 @@ def validate(
         days=days,
         tables=table or None,
         page=page or home.reports / Scope.of(days, table or None).page,
+        most=home.settings.quarantine_rows,
     )
     if as_json:
         write_json(_told(result))

@@ -120,7 +120,14 @@ def check(home: Home, days: Collection[date], today: date) -> Validation:
         days: UTC days; one without rows is looked at too.
         today: the UTC day it is.
     """
-    return validate(home.lake(), today=today, days=days, tables=BEFORE_RECONCILE, page=home.reports / LAST_RUN_PAGE)
+    return validate(
+        home.lake(),
+        today=today,
+        days=days,
+        tables=BEFORE_RECONCILE,
+        page=home.reports / LAST_RUN_PAGE,
+        most=home.settings.quarantine_rows,
+    )
 
 
 def judge(home: Home, days: Collection[date]) -> BaselineResult:

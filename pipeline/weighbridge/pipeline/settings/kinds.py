@@ -18,6 +18,7 @@ from weighbridge.schemas.identity import NAME
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _CENTURY = 36_500
 _FEWEST_DAYS, _MOST_DAYS = 7, 366
+_MILLION = 1_000_000
 _MINUTE = 60
 SOURCE_KINDS = ("files", "litellm")
 ON_FAILURE = ("note", "stop")
@@ -67,6 +68,13 @@ def _whole(value: int | str, _: Path) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isascii() or not text.isdigit():
         raise ValueError("a whole number from 0 up")
+    return int(text)
+
+
+def _some(value: int | str, _: Path) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MILLION:
+        raise ValueError(f"a whole number from 1 to {_MILLION}")
     return int(text)
 
 
@@ -205,6 +213,7 @@ WHOLE = Kind("a whole number", (int,), _whole)
 ZONE = Kind("text", (str,), _zone)
 LEVEL = Kind("text", (str,), _level)
 LINE = Kind("text", (str,), _line)
+SOME = Kind("a whole number", (int,), _some)
 DAYS = Kind("a whole number", (int,), _days)
 CODES = Kind("a list of texts", (list,), _codes)
 AMOUNT = Kind("text", (str,), _amount)

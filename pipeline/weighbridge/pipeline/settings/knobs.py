@@ -14,6 +14,7 @@ from weighbridge.pipeline.settings.kinds import (
     MAYBE_PATH,
     PATH,
     PATHS,
+    SOME,
     VARIABLE,
     WHOLE,
     WORDS,
@@ -67,6 +68,13 @@ class Settings:
     )
     ids_grace_days: int = field(
         metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many may still get token ids that were announced")
+    )
+    quarantine_rows: int = field(
+        metadata=_knob(
+            SOME,
+            1_000,
+            "how many rows that break one rule on one day are held in quarantine by place; all are counted",
+        )
     )
     shared_grace_days: int = field(
         metadata=_knob(

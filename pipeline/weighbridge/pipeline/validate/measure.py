@@ -15,7 +15,7 @@ from weighbridge.pipeline.validate.arrivals import Freshness, Volume, arrivals
 from weighbridge.pipeline.validate.contract import ARRIVING, contract
 from weighbridge.pipeline.validate.counts import Counted, count
 from weighbridge.pipeline.validate.keys import repeated
-from weighbridge.pipeline.validate.offenders import Offence, Released, offences, places_of, sorted_out
+from weighbridge.pipeline.validate.offenders import MOST, Offence, Released, offences, places_of, sorted_out
 from weighbridge.pipeline.validate.rule import Gravity, Kind, Rule
 from weighbridge.schemas.tables import TABLES
 
@@ -71,6 +71,7 @@ def measure(
     known: Collection[str],
     released: Released,
     today: date,
+    most: int = MOST,
 ) -> Measured:
     """Measure one table on these days (null alone for a table that is not kept by day).
 
@@ -79,6 +80,7 @@ def measure(
         known: digests of the files that have an account.
         released: rows that may stand.
         today: the UTC day of today.
+        most: rows of one rule and day whose places are kept.
     """
     rules = contract(table, known)
     looked = [part for part in parts if part.day in days]
@@ -86,9 +88,9 @@ def measure(
     for day, of_day in found.counted.items():
         broken = [rule for rule in rules if of_day.broken.get(rule.name) and rule.gravity is not Gravity.INFO]
         of_files = [part for part in looked if part.day == day]
-        for offence in offences(lake, day, of_files, of_day, broken, released):
+        for offence in offences(lake, day, of_files, of_day, broken, released, most):
             found.offences[day, offence.rule.name] = offence
-    _keys(lake, found, parts, released)
+    _keys(lake, found, parts, released, most)
     if table in ARRIVING:
         judged = [day for day in found.counted if day is not None]
         found.volumes, found.freshnesses = arrivals(lake, table, found.counted, parts, judged, today)
@@ -96,13 +98,13 @@ def measure(
     return found
 
 
-def _keys(lake: Lake, found: Measured, parts: Sequence[Part], released: Released) -> None:
+def _keys(lake: Lake, found: Measured, parts: Sequence[Part], released: Released, most: int) -> None:
     (rule,) = (rule for rule in found.rules if rule.kind is Kind.KEY)
     again = repeated(lake, found.table, list(found.counted), parts)
     daily = TABLES[found.table].daily
     for day, rows in by_day(again) if daily else [(None, again)] if again.height else ():
         places = places_of(found.table, rows.lazy())
-        found.offences[day, rule.name] = sorted_out(rule, day, rows.height, places, released)
+        found.offences[day, rule.name] = sorted_out(rule, day, rows.height, places, released, most)
         found.counted[day].broken[rule.name] = rows.height
 
 

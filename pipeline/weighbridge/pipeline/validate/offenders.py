@@ -17,8 +17,8 @@ from weighbridge.pipeline.validate.rule import Rule, placed
 from weighbridge.schemas.enumerations import QuarantineState
 from weighbridge.schemas.tables import HEX64, TABLES
 
-# Rows of one rule on one day whose places are kept. All of them are counted.
-MOST = 100
+# Rows of one rule on one day whose places are kept where nothing else is said. All of them are counted.
+MOST = 1_000
 # Rows of one rule on one day that are read together with those of other rules.
 _FEW = 100_000
 PLACES = {
@@ -40,7 +40,8 @@ class Offence:
         table, day, rule: which.
         rows: how many rows break it.
         released: how many of them a person let stand.
-        places: `PLACES` of the first others by file and line, at most `MOST`; null where a table has no such column.
+        places: `PLACES` of the first others by file and line, as many as were asked for; null where a table has no such
+            column.
     """
 
     table: str
@@ -74,6 +75,7 @@ def offences(
     counted: Counted,
     rules: Sequence[Rule],
     released: Released,
+    most: int | None = MOST,
 ) -> Iterator[Offence]:
     """What is known of the rows of one day that break rules of single rows.
 
@@ -81,6 +83,8 @@ def offences(
         parts: the files of that day.
         counted: what was counted on it.
         rules: the rules that are broken, all of one table.
+        released: rows that may stand.
+        most: rows of one rule whose places are kept; null: all.
 
     The rows of all rules that few break are read in one pass; a rule that many break has one of its own, which keeps
     only the first of them.
@@ -98,19 +102,22 @@ def offences(
             flags = [tests[rule.name].alias(rule.name) for rule in few]
             held = rows.filter(any_of).select(*_columns(table), *flags).collect(engine="streaming")
             for rule in few:
-                yield sorted_out(rule, day, broken[rule.name], held.lazy().filter(rule.name), released)
+                yield sorted_out(rule, day, broken[rule.name], held.lazy().filter(rule.name), released, most)
         for rule in rules:
             if rule not in few:
                 of_rule = places_of(table, rows.filter(tests[rule.name]))
-                yield sorted_out(rule, day, broken[rule.name], of_rule, released)
+                yield sorted_out(rule, day, broken[rule.name], of_rule, released, most)
 
 
-def sorted_out(rule: Rule, day: date | None, rows: int, broken: pl.LazyFrame, released: Released) -> Offence:
+def sorted_out(
+    rule: Rule, day: date | None, rows: int, broken: pl.LazyFrame, released: Released, most: int | None = MOST
+) -> Offence:
     """Tell the released ones of broken rows from the others, and keep the places of the first of these.
 
     Args:
         rows: how many they are.
         broken: their places.
+        most: how many places are kept; null: all.
     """
     number = 0
     let = released.get((rule.table, rule.name)) if placed(TABLES[rule.table]) else None
@@ -119,7 +126,8 @@ def sorted_out(rule: Rule, day: date | None, rows: int, broken: pl.LazyFrame, re
         number = int(broken.join(let.lazy(), on=place, how="semi").select(pl.len()).collect(engine="streaming").item())
         broken = broken.join(let.lazy(), on=place, how="anti")
     first = broken.select(list(PLACES)).sort("segment", "segment_row", "attempt_hi", "attempt_lo", nulls_last=True)
-    return Offence(rule.table, day, rule, rows, number, first.head(MOST).collect(engine="streaming"))
+    kept = first if most is None else first.head(most)
+    return Offence(rule.table, day, rule, rows, number, kept.collect(engine="streaming"))
 
 
 def places_of(table: str, rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -160,8 +160,7 @@ def release(lake: Lake, chosen: Sequence[Entry], *, by: str, reason: str, now: d
             f"{unread[0].entry_id[:8]} could not be read, so there is no row that could stand; read its file again "
             "with `weighbridge quarantine retry`, or waive the finding about it"
         )
-    if not reason.strip():
-        raise ConfigError("releasing a row needs a reason; say in a few words why it may stand")
+    check_reason(reason)
     with lake.lock():
         decide(lake, chosen, QuarantineState.RELEASED, by=by, reason=reason, now=now)
         return remove(lake, chosen)
@@ -192,6 +191,16 @@ def decide(
         if last.get(entry.entry_id, (-1, None))[1] != str(state)
     ]
     lake.append(STATUS, pl.DataFrame(rows, schema=polars_schema(STATUS)))
+
+
+def check_reason(reason: str) -> None:
+    """Refuse to let a row stand without a reason.
+
+    Raises:
+        ConfigError: says so.
+    """
+    if not reason.strip():
+        raise ConfigError("releasing a row needs a reason; say in a few words why it may stand")
 
 
 def check_decision(by: str, now: datetime) -> None:

@@ -25,7 +25,7 @@ from weighbridge.pipeline.validate import accounts
 from weighbridge.pipeline.validate.hold import hold
 from weighbridge.pipeline.validate.holdings import holdings
 from weighbridge.pipeline.validate.measure import Measured, days_of, hold_accounts, measure
-from weighbridge.pipeline.validate.offenders import released
+from weighbridge.pipeline.validate.offenders import MOST, released
 from weighbridge.pipeline.validate.page import write_page
 from weighbridge.pipeline.validate.rule import Gravity, Kind
 from weighbridge.pipeline.validate.scope import Scope
@@ -62,6 +62,7 @@ def validate(
     tables: Collection[str] | None = None,
     page: Path | None = None,
     title: str = "Data quality",
+    most: int = MOST,
 ) -> Validation:
     """Hold tables of the lake to their contract.
 
@@ -72,6 +73,7 @@ def validate(
         tables: only these tables; all where null.
         page: where the page is written; its folder is made. Null: none is.
         title: heading of the page.
+        most: rows that break one rule on one day and are held by their place; all are counted.
 
     Raises:
         ConfigError: there is no such table.
@@ -81,7 +83,7 @@ def validate(
     names = _checked(tables)
     load()
     with lake.lock():
-        measured, absent = _measure(lake, names, days, today)
+        measured, absent = _measure(lake, names, days, today, most)
         sheets = list(sheets_of(measured))
         violations = violations_of(measured, judge(sheets), states(lake, today))
         looked = _looked(names, days)
@@ -118,7 +120,7 @@ def _checked(tables: Collection[str] | None) -> list[str]:
 
 
 def _measure(
-    lake: Lake, names: Sequence[str], days: Collection[date] | None, today: date
+    lake: Lake, names: Sequence[str], days: Collection[date] | None, today: date, most: int
 ) -> tuple[list[Measured], list[Unjudged]]:
     """Every table that has rows, measured; and what has none."""
     known = set(lake.scan("segment", columns=["segment"]).collect()["segment"])
@@ -130,7 +132,7 @@ def _measure(
         if not parts:
             absent.append(Unjudged(name, "the table", "it has no rows"))
             continue
-        found.append(measure(lake, name, parts, days_of(name, parts, days), known, let, today))
+        found.append(measure(lake, name, parts, days_of(name, parts, days), known, let, today, most))
         if not found[-1].rows:
             absent.append(Unjudged(name, "its rows", "it has none on these days"))
     for measures in found:

@@ -92,8 +92,18 @@ class Violation:
             segments=self.segments[:EVIDENCE_ROWS],
             first_day=self.day,
             last_day=self.day,
-            cure=CURES[self.kind],
+            cure=f"{CURES[self.kind]}{self._beyond()}",
             origin=FindingOrigin.VALIDATE,
+        )
+
+    def _beyond(self) -> str:
+        """What to know where more rows break it than are held."""
+        left = self.rows - self.held
+        if not self.held or left <= 0:
+            return ""
+        return (
+            f" The first {self.held:,} are held by their place, {left:,} more are not; `weighbridge quarantine release "
+            f"--table {self.table} --rule {self.rule}` and `retry` are about all of them."
         )
 
     def sentence(self) -> str:
@@ -107,7 +117,8 @@ class Violation:
         what = f".{self.column} " if self.column else ": "
         let = f"; {self.released:,} more were released" if self.released else ""
         unit = self.unit.removesuffix("s") if self.rows == 1 else self.unit
-        return f"{self.table}{what}{self.says}: not so for {self.rows:,} {unit}{when}{let}"
+        left = f"; {self.rows - self.held:,} of them are not held" if 0 < self.held < self.rows else ""
+        return f"{self.table}{what}{self.says}: not so for {self.rows:,} {unit}{when}{let}{left}"
 
 
 def named(source: object) -> str:

@@ -1,0 +1,122 @@
+"""Whole rule-days: every row of a day that breaks a rule, also where more do than quarantine holds by their place.
+
+A validation holds the first rows of each rule and day (`quarantine_rows`) and counts all. What a person decides about a
+rule, and what a file is read again for, is about all of them, so they are looked for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import date, datetime
+
+import polars as pl
+
+from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.validate.contract import contract
+from weighbridge.pipeline.validate.counts import count
+from weighbridge.pipeline.validate.hold import NO_ACCOUNT, held
+from weighbridge.pipeline.validate.keys import repeated
+from weighbridge.pipeline.validate.measure import by_day
+from weighbridge.pipeline.validate.offenders import Offence, offences, places_of, released, sorted_out
+from weighbridge.pipeline.validate.quarantine import Entry, check_reason, decide, entry_id, remove
+from weighbridge.pipeline.validate.rule import Kind, placed
+from weighbridge.pipeline.validate.violation import named
+from weighbridge.schemas.enumerations import FindingOrigin, QuarantineReason, QuarantineState
+from weighbridge.schemas.tables import TABLES
+
+TABLE = "quarantine"
+# Table, rule, and the UTC day, which is null where the table is not kept by day.
+RuleDay = tuple[str, str, date | None]
+
+
+def beyond(lake: Lake) -> dict[RuleDay, int]:
+    """Rule-days of which more rows were found than are held -> how many more, as of the last validation of each."""
+    held_of = lake.scan(TABLE, columns=["table_name", "rule", "day"]).filter(pl.col("rule").is_not_null())
+    by_day = {
+        (str(table), str(rule), day if TABLES[table].daily else None): rows
+        for table, rule, day, rows in held_of.group_by("table_name", "rule", "day").len().collect().iter_rows()
+        if table in TABLES
+    }
+    found = lake.scan("finding", columns=["subject", "rows", "unit", "origin"]).filter(
+        pl.col("origin") == str(FindingOrigin.VALIDATE), pl.col("unit") == "rows"
+    )
+    out: dict[RuleDay, int] = {}
+    for subject, rows in found.select("subject", "rows").collect().iter_rows():
+        about = dict(pair.split("=", 1) for pair in subject.split("; "))
+        table, rule = about.get("table", ""), about.get("rule", "")
+        if "source" in about or table not in TABLES or not placed(TABLES[table]):
+            continue
+        of = (table, rule, date.fromisoformat(about["day"]) if "day" in about else None)
+        if rows > by_day.get(of, 0):
+            out[of] = rows - by_day.get(of, 0)
+    return out
+
+
+def breaking(lake: Lake, table: str, rule: str, days: Collection[date | None]) -> Iterator[Offence]:
+    """Every row of these days that breaks a rule and was not released, a day at a time.
+
+    Args:
+        lake: the lake; its lock is held.
+        table, rule: which; of a rule that there is no more, there are none.
+        days: UTC days; null alone for a table that is not kept by day.
+    """
+    parts, let = lake.parts(table), released(lake)
+    known = set(lake.scan("segment", columns=["segment"]).collect()["segment"])
+    for asked in (each for each in contract(table, known) if each.name == rule):
+        if asked.kind is Kind.KEY:
+            again = repeated(lake, table, list(days), parts)
+            of_days = by_day(again) if TABLES[table].daily else [(None, again)] if again.height else []
+            for day, rows in of_days:
+                yield sorted_out(asked, day, rows.height, places_of(table, rows.lazy()), let, None)
+            continue
+        looked = [part for part in parts if part.day in days]
+        for day, of_day in count(lake, table, (asked,), list(days), looked).items():
+            if of_day.broken.get(rule):
+                of_files = [part for part in looked if part.day == day]
+                yield from offences(lake, day, of_files, of_day, [asked], let, None)
+
+
+def all_entries(lake: Lake, table: str, rule: str, days: Collection[date | None]) -> list[Entry]:
+    """The same as entries of the quarantine, whether or not they are in it."""
+    return [entry for offence in breaking(lake, table, rule, days) for entry in _entries(offence)]
+
+
+def _entries(offence: Offence) -> Iterator[Entry]:
+    rule = offence.rule.name
+    for place in held(offence).iter_rows(named=True):
+        yield Entry(
+            entry_id=entry_id(place["segment"], place["segment_row"], offence.table, rule),
+            segment=place["segment"],
+            line=place["segment_row"],
+            day=place["day"],
+            source=named(place["source"]),
+            importer=NO_ACCOUNT,
+            table=offence.table,
+            rule=rule,
+            reasons=(str(QuarantineReason.CONTRACT),),
+            paths=(offence.rule.path,),
+        )
+
+
+def release_rule(lake: Lake, chosen: Collection[Entry], *, by: str, reason: str, now: datetime) -> int:
+    """Let all rows of rule-days stand: those that are held, and those that are too many to be. How many they are.
+
+    Args:
+        lake: the lake.
+        chosen: held rows of one table and rule: all rows of their days are meant.
+        by, reason, now: as for `release`.
+
+    Raises:
+        ConfigError: a name, reason or time that cannot be used.
+        LakeBusyError: another process is writing.
+    """
+    check_reason(reason)
+    with lake.lock():
+        rows = {entry.entry_id: entry for entry in chosen}
+        more = beyond(lake)
+        about = {(str(e.table), str(e.rule), e.day if TABLES[str(e.table)].daily else None) for e in chosen}
+        for table, rule, day in sorted(about & more.keys(), key=str):
+            rows |= {entry.entry_id: entry for entry in all_entries(lake, table, rule, [day])}
+        decide(lake, list(rows.values()), QuarantineState.RELEASED, by=by, reason=reason, now=now)
+        remove(lake, list(chosen))
+        return len(rows)
