@@ -47,7 +47,10 @@ def nightly(
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Ingest, fetch from [[sources]], price, reconcile, release and report whatever is due, and pack token ids.
+    """Ingest, fetch from sources, validate, price, reconcile, judge baselines, adjust, release and report what is due.
+
+    Sources are those of the settings. A closed month is not changed: what came late for it is an adjustment of the open
+    one. Token ids that came are packed last.
 
     Safe to kill and to run again at any time: it goes on where the last run stopped, and what has not changed is left
     as it is. Exit 1 where a finding of the months it worked on is open and at least a warning; exit 3 where a gate

@@ -1,7 +1,10 @@
 """A night: take in what came, then do what is due, step by step, and pack the token ids that came.
 
-    take in --> price --> reconcile --> share --> report --> pack
-    files       days      months        days      months     days
+    take in --> validate --> price --> reconcile --> baseline --> adjust --> share --> report --> publish --> pack
+    files       days         days      months        days         months     days      months     months      days
+
+Files are those that were named, or the spool, and those of the sources of the settings. Where the gate of `validate` is
+shut, nothing after it is done. The steps are told in `steps`.
 
 What is due follows from the lake and from what the last runs did (`stamps`), not from what this one takes in. So a
 night that was killed anywhere is finished by the next one, and its result is that of a night nobody disturbed.

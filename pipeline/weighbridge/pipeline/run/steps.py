@@ -1,9 +1,16 @@
 """The steps of a night, in their order. Each reads what the ones before it wrote.
 
+validate    day    tables held to their contract; a gate that is shut ends the night
 price       day    readings to amounts
 reconcile   month  gaps, causes, findings
+baseline    day    limits of cells, what left them, and alerts
+adjust      month  late data of closed months, as adjustments of the open one
 share       day    histograms for everybody, of days that are settled
 report      month  page, workbook and tables
+publish     month  the page of the shared edition
+
+Two more are done where days of the past are done anew: `read` (day, reports to readings) before all of them, and
+`share_again` (day, released histograms made again) instead of `share`.
 """
 
 from __future__ import annotations
