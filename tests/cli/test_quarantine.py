@@ -82,13 +82,14 @@ def test_everything_that_is_held_is_counted_and_listed(weighbridge: Run, held: P
         ("attempt", "pattern.task", "contract", 1, 1),
     }
     assert {(each["line"], *each["values"]) for each in told["entries"]} == {
-        (1, "usage.input_total"),
-        (2, "usage.output_total"),
-        (0, "attempt.queue_us"),
-        (0, "attempt.task"),
+        (2, "usage.input_total"),
+        (3, "usage.output_total"),
+        (1, "attempt.queue_us"),
+        (1, "attempt.task"),
     }
     people = weighbridge("quarantine", "ls", "--config", held)
     assert "4 records in quarantine, 4 listed" in people.out
+    assert people.out.count(" calls.csv ") == 2
     assert "two words" not in people.out
 
 
@@ -102,12 +103,12 @@ def test_filters(weighbridge: Run, held: Path) -> None:
     def lines(*options: object) -> list[int]:
         return [each["line"] for each in entries(weighbridge, held, *options)]
 
-    assert lines("--rule", "pattern.task") == [0]
-    assert lines("--reason", "type") == [1, 2]
-    assert lines("--table", "attempt") == [0, 0]
+    assert lines("--rule", "pattern.task") == [1]
+    assert lines("--reason", "type") == [2, 3]
+    assert lines("--table", "attempt") == [1, 1]
     assert lines("--month", "2026-02") == lines("--since", "2026-01-16") == lines("--until", "2026-01-14") == []
     digest = entries(weighbridge, held, "--reason", "type")[0]["segment"]
-    assert lines("--file", digest[:8]) == [1, 2]
+    assert lines("--file", digest[:8]) == [2, 3]
     assert len(lines("--limit", 1)) == 1
     assert weighbridge("quarantine", "ls", "--month", "2026-02", "--config", held).code == 0
 
@@ -130,9 +131,9 @@ def test_what_does_not_exist_is_no_empty_list(weighbridge: Run, held: Path, opti
 
 
 def test_show_tells_why_and_where_and_never_what_it_says(weighbridge: Run, held: Path) -> None:
-    unread = next(each for each in entries(weighbridge, held) if each["line"] == 2)
+    unread = next(each for each in entries(weighbridge, held) if each["line"] == 3)
     told = weighbridge("quarantine", "show", unread["id"][:8], "--json", "--config", held).json
-    assert (told["name"], told["line"], told["reasons"]) == ("calls.csv", 2, ["type"])
+    assert (told["name"], told["line"], told["reasons"]) == ("calls.csv", 3, ["type"])
     assert told["leaves"] == {"usage.input_total": 8}
     assert told["history"] == []
     rule = next(each for each in entries(weighbridge, held) if each["rule"] == "pattern.task")
@@ -174,7 +175,7 @@ def test_retry_stores_what_can_be_read_now_and_prices_it(weighbridge: Run, held:
     again = run()
     assert (again.json["files"][0]["stored"], again.json["days"]) == (0, [])
     assert lake.digests() == before
-    assert [each["line"] for each in entries(weighbridge, held, "--reason", "type")] == [1]
+    assert [each["line"] for each in entries(weighbridge, held, "--reason", "type")] == [2]
 
 
 def test_a_file_that_was_changed_is_refused_with_the_next_step(weighbridge: Run, held: Path, tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_a_row_that_was_released_is_shown_and_not_released_twice(weighbridge: Ru
     again = release()
     assert (again.code, "is not in quarantine any more: ann had it released on" in again.err) == (2, True)
     shown = weighbridge("quarantine", "show", entry[:8], "--json", "--config", held)
-    assert (shown.code, shown.json["rule"], shown.json["line"]) == (0, "pattern.task", 0)
+    assert (shown.code, shown.json["rule"], shown.json["line"]) == (0, "pattern.task", 1)
     assert [(each["state"], each["reason"]) for each in shown.json["history"]] == [("released", "known")]
     people = weighbridge("quarantine", "show", entry[:8], "--config", held)
     assert "It is not in quarantine any more." in people.out

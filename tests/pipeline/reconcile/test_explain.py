@@ -75,7 +75,7 @@ def test_a_finding_leads_down_to_raw_leaves_and_their_row_in_a_file(lake: Lake) 
         ("usage.prompt_tokens_details.cached_tokens", 300),
         ("usage.service_tier", "default"),
     ]
-    assert flat(at(part, "file")) == [("file", "log.csv"), ("digest", SEGMENT), ("row", 41)]
+    assert flat(at(part, "file")) == [("file", "log.csv"), ("digest", SEGMENT), ("row", 42)]
     assert flat(at(tree, "files")) == [("files", 1), ("file", "log.csv"), ("digest", SEGMENT)]
 
 
@@ -87,7 +87,7 @@ def test_an_attempt_is_found_by_its_first_digits_or_as_a_uuid(lake: Lake) -> Non
         assert explain(lake, text).value == digits
     tree = explain(lake, digits)
     assert at(tree, "recorded by", "input_computed").value == 900
-    assert at(tree, "recorded by", "file", "row").value == 2
+    assert at(tree, "recorded by", "file", "row").value == 3
     assert at(tree, "usage report of", "verdict").value == "PROVED"
 
 

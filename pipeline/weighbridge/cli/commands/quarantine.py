@@ -64,12 +64,15 @@ def ls(
     found = _chosen(lake, month, since, until, table=table, rule=rule, reason=reason, file=file)
     sums = Counter(map(_key, found))
     files = Counter(key for key, _ in {(_key(entry), entry.segment) for entry in found})
+    names = _file_names(lake)
     if as_json:
         counts = [
             {**dict(zip(("table", "rule", "reason", "importer"), key, strict=True)), "records": n, "files": files[key]}
             for key, n in sums.most_common()
         ]
-        write_json({"records": len(found), "counts": counts, "entries": [_told(entry) for entry in found[:limit]]})
+        write_json(
+            {"records": len(found), "counts": counts, "entries": [_told(entry, names) for entry in found[:limit]]}
+        )
         return FINDINGS if found else CLEAN
     write_table(
         ["table", "rule", "reason", "importer", "records", "files"],
@@ -79,10 +82,10 @@ def ls(
         write_line()
         rows = [
             [entry.entry_id[:ID_DIGITS], *(getattr(entry, n) for n in _NAMES), ", ".join(entry.reasons),
-             ", ".join(entry.paths), entry.segment[:ID_DIGITS], entry.line]
+             ", ".join(entry.paths), names.get(entry.segment), entry.segment[:ID_DIGITS], entry.line + 1]
             for entry in found[:limit]
         ]  # fmt: skip
-        write_table(["id", *_NAMES, "reason", "value", "file", "line"], rows)
+        write_table(["id", *_NAMES, "reason", "value", "file", "digest", "line"], rows)
     write_line(f"\n{counted(len(found), 'record')} in quarantine, {min(limit, len(found)):,} listed")
     return FINDINGS if found else CLEAN
 
@@ -98,7 +101,6 @@ def show(
     """Show one record: why it is held, its file and line, what could be read of it, and what was decided."""
     from weighbridge.pipeline.validate.contract import contract
     from weighbridge.pipeline.validate.quarantine import entries, history
-    from weighbridge.pipeline.validate.violation import named
 
     lake = home_of(ctx, config, log_level).lake()
     held = entries(lake)
@@ -106,15 +108,14 @@ def show(
     if gone is not None:
         return _show_gone(gone, history(lake, [str(gone["entry_id"])]), as_json=as_json)
     (found,) = _of_ids(lake, held, [entry])
-    accounts = lake.scan("segment", columns=["segment", "name"]).collect()
-    name = named(dict(accounts.iter_rows()).get(found.segment))
+    names = _file_names(lake)
     says = next((r.says for r in contract(found.table, ()) if r.name == found.rule), None) if found.table else None
     changes = history(lake, [found.entry_id])
     if as_json:
         leaves = dict(found.leaves)
-        write_json(_told(found) | {"name": name, "should": says, "leaves": leaves, "history": changes})
+        write_json(_told(found, names) | {"should": says, "leaves": leaves, "history": changes})
         return CLEAN
-    shown = _told(found) | {"name": name, "should": says}
+    shown = _told(found, names) | {"should": says}
     write_table(["record", ""], [[key, value] for key, value in shown.items() if value not in (None, [], ())])
     if found.leaves:
         write_line()
@@ -141,6 +142,7 @@ def _show_gone(decision: dict[str, object], changes: list[dict[str, object]], *,
     """A record that is not held any more, and what was decided about it."""
     names = {"entry_id": "id", "table_name": "table", "rule": "rule", "segment": "segment", "line": "line"}
     shown = {name: decision[column] for column, name in names.items()}
+    shown["line"] = None if shown["line"] is None else int(str(shown["line"])) + 1
     if as_json:
         write_json(shown | {"history": changes})
         return CLEAN
@@ -329,14 +331,23 @@ def _key(entry: Entry) -> tuple[str | None, str | None, str, str]:
     return entry.table, entry.rule, ", ".join(entry.reasons), entry.importer
 
 
-def _told(entry: Entry) -> dict[str, object]:
+def _file_names(lake: Lake) -> dict[str, str]:
+    """Digest -> name of every file, as it may be shown."""
+    from weighbridge.pipeline.validate.violation import named
+
+    accounts = lake.scan("segment", columns=["segment", "name"]).collect()
+    return {segment: named(name) for segment, name in accounts.iter_rows()}
+
+
+def _told(entry: Entry, names: dict[str, str]) -> dict[str, object]:
     return {
         "id": entry.entry_id,
         **{name: getattr(entry, name) for name in _NAMES},
         "reasons": list(entry.reasons),
         "values": list(entry.paths),
         "segment": entry.segment,
-        "line": entry.line,
+        "name": names.get(entry.segment),
+        "line": entry.line + 1,
     }
 
 

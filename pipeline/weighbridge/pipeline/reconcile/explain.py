@@ -134,10 +134,10 @@ class Held:
         return dict(self.lake.scan("segment", columns=["segment", "name"]).collect().iter_rows())
 
     def file(self, segment: str | None, row: int | None = None) -> Node:
-        """The file a row came from, by its name, with the 0-based row."""
+        """The file a row came from, by its name, with its row: stored from 0, told from 1."""
         if segment is None:
             return Node("file", UNKNOWN)
-        place = () if row is None else (Node("row", row),)
+        place = () if row is None else (Node("row", row + 1),)
         return Node("file", self.names.get(segment, UNKNOWN), (Node("digest", segment), *place))
 
 
