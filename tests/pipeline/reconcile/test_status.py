@@ -89,6 +89,7 @@ def test_every_change_is_kept_and_the_same_change_twice_is_one(lake: Lake, findi
     """Who, when, why; a renewed waiver is a change of its own."""
     assert acknowledge(lake, finding_id[:8], by="ann", reason="looking into it", now=NOW) == finding_id
     acknowledge(lake, finding_id[:8], by="ann", reason="looking into it", now=NOW + timedelta(hours=1))
+    acknowledge(lake, finding_id, by="bob@example", now=NOW + timedelta(hours=2))  # says nothing new
     later = NOW + timedelta(days=1)
     waive(lake, finding_id.upper(), by="bob@example", reason="credited", expires=MAY, now=later)
     waive(lake, finding_id, by="bob@example", reason="credited", expires=date(2026, 6, 30), now=later)
@@ -96,6 +97,17 @@ def test_every_change_is_kept_and_the_same_change_twice_is_one(lake: Lake, findi
         (0, "acknowledged", "ann", "looking into it", None, NOW),
         (1, "waived", "bob@example", "credited", MAY, later),
         (2, "waived", "bob@example", "credited", date(2026, 6, 30), later),
+    ]
+
+
+def test_a_reason_may_come_later(lake: Lake, finding_id: str) -> None:
+    """The acknowledgement stays, and why is a change of its own."""
+    acknowledge(lake, finding_id, by="ann", now=NOW)
+    acknowledge(lake, finding_id, by="ann", reason="asked the provider", now=NOW)
+    acknowledge(lake, finding_id, by="ann", now=NOW)
+    assert [(row[1], row[3]) for row in history(lake)] == [
+        ("acknowledged", None),
+        ("acknowledged", "asked the provider"),
     ]
 
 

@@ -1,7 +1,7 @@
 """The life of findings: who took them up, waived, disputed or closed them, when and why. Nothing is overwritten.
 
     open -> acknowledged | waived | disputed        disputed -> credited | closed
-    acknowledged -> waived | disputed | closed      credited -> closed
+    acknowledged -> waived | disputed | closed      credited -> closed      acknowledged again, with another reason
     waived -> acknowledged | disputed; open again after its last day
 
 A state belongs to the id of a finding, so it stays when the finding is computed again. The reason is the user's own
@@ -29,7 +29,7 @@ DISPUTED, CREDITED, CLOSED = FindingState.DISPUTED, FindingState.CREDITED, Findi
 
 NEXT: dict[FindingState, tuple[FindingState, ...]] = {
     OPEN: (ACKNOWLEDGED, WAIVED, DISPUTED),
-    ACKNOWLEDGED: (WAIVED, DISPUTED, CLOSED),
+    ACKNOWLEDGED: (ACKNOWLEDGED, WAIVED, DISPUTED, CLOSED),
     WAIVED: (ACKNOWLEDGED, WAIVED, DISPUTED),
     DISPUTED: (CREDITED, CLOSED),
     CREDITED: (CLOSED,),
@@ -76,9 +76,11 @@ def change(
         finding_id = one_of(_known(lake), id_prefix, "finding")
         held = states(lake, moment.date()).filter(pl.col("finding_id") == finding_id)
         last: dict[str, Any] = held.row(0, named=True) if held.height else {"state": OPEN, "changes": 0}
-        if _same(last, state, by, reason, expires):
-            return finding_id
         present = FindingState(last["state"])
+        # Who acknowledges once more without a reason says nothing new, and the reason that was given stays.
+        silent = present is state is ACKNOWLEDGED and not (reason or "").strip()
+        if silent or _same(last, state, by, reason, expires):
+            return finding_id
         if state not in NEXT[present]:
             raise ConfigError(_refusal(finding_id, present, state))
         row = {
