@@ -341,7 +341,7 @@ def test_what_cannot_be_read_goes_to_quarantine_and_exits_with_1(weighbridge: Ru
     identity = next(line[:8] for line in listed.splitlines() if "reason=fraction" in line)
     behind = weighbridge("explain", identity, "--config", fresh).out
     places = [line.split()[-2:] for line in behind.splitlines() if "path" in line or "row " in line]
-    assert places == [["path", "usage.prompt_tokens"], ["row", "1"]]
+    assert places == [["path", "usage.prompt_tokens"], ["row", "2"]]
     assert CANARY not in behind
     weighbridge("report", "--month", "2026-01", "--config", fresh)
     answers.unlink()
@@ -356,7 +356,20 @@ def test_only_a_known_amount_counts_as_priced(weighbridge: Run, fresh: Path) -> 
     models = ("gpt-4o", "of-our-own", "of-our-own")
     answers.write_text("".join(json.dumps(record | {"id": f"r_{n}", "model": m}) + "\n" for n, m in enumerate(models)))
     told = weighbridge("ingest", answers, "--day", "20260105", "--config", fresh).out
-    assert "3 readings made; on 1 day touched, 1 reading priced" in told
+    assert "from what was given: 3 readings, 1 of them priced\n" in told
+    answers.write_text(json.dumps(record | {"id": "r_9", "model": "gpt-4o"}) + "\n")
+    (fresh / "nothing.jsonl").write_text("")
+    later = weighbridge("ingest", answers, fresh / "nothing.jsonl", "--day", "20260105", "--config", fresh).out
+    assert "from what was given: 1 reading, 1 of them priced\n" in later
+    assert "1 day touched, read and priced anew: 4 readings there now, 2 of them priced\n" in later
+    assert "without any record: nothing.jsonl\n" in later
+    again = weighbridge("ingest", answers, "--importer", "token_logs", "--config", fresh).out
+    assert "taken in before, read by recorded_answers" in again
+    assert "Nothing was compared: of every attempt one side is here" in weighbridge("reconcile", "--config", fresh).out
+    none = weighbridge("report", "--month", "2031-01", "--config", fresh)
+    assert (none.code, "nothing of 2031-01; it has 2026-01 to 2026-01" in none.err) == (2, True)
+    named = weighbridge("findings", "ls", "--config", fresh / "nope")
+    assert f"weighbridge init {fresh / 'nope'}`" in named.err
 
 
 def test_a_month_of_nothing_but_quarantine_is_reconciled_and_reported(weighbridge: Run, fresh: Path) -> None:

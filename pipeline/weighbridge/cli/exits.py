@@ -20,6 +20,7 @@ REFUSED = 3  # a gate refused
 CRASH = 70  # a fault of the program
 PIPE_CLOSED = 141  # the reader of our output went away, as for every Unix tool
 INTERRUPTED = 130
+_CHECKED = "Value error, "
 TERMINATED = 143  # as of any process that was sent SIGTERM
 
 
@@ -57,9 +58,17 @@ def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
         raise typer.Exit(CRASH) from None
     except Exception as error:
         if isinstance(error, typer.BadParameter.__bases__):
+            _in_our_words(error)
             raise
         crashed(error, debug=debug())
         raise typer.Exit(CRASH) from None
+
+
+def _in_our_words(error: Exception) -> None:
+    """Leave out what the library that checks words puts before its message."""
+    message = getattr(error, "message", None)
+    if isinstance(message, str):
+        error.message = message.removeprefix(_CHECKED)  # type: ignore[attr-defined]
 
 
 def check_text(arguments: Sequence[str]) -> None:

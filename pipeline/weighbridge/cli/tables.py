@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ID_DIGITS = 8  # of an id; every verb that takes an id takes its beginning
 CENT = Decimal("0.01")
+LONGEST = 32  # signs of a name in a list; `findings show` and --json have all of it
 _SUBJECT = ("provider", "model", "tenant")
 _SHOWN = ("severity", "period", "code", *_SUBJECT, "about", "rows")
 _ACCOUNT = ("rows_in", "rows_out", "rows_quarantined", "rows_duplicate")
@@ -28,11 +29,18 @@ def write_findings(findings: Iterable[Mapping[str, object]]) -> None:
 
 
 def _cells(row: Mapping[str, object], *, lives: bool) -> list[object]:
-    shown = {**row, "about": _about(row)}
+    shown = {**row, "about": _about(row), **{name: _short(row.get(name)) for name in _SUBJECT}}
     cells: list[object] = [str(row["finding_id"])[:ID_DIGITS], *(shown.get(name) for name in _SHOWN)]
     cells += [measured(row.get("difference"), row.get("unit")), measured(row.get("amount"), row.get("currency"))]
     cells.append(row.get("confidence"))
     return [*cells, row.get("state")] if lives else cells
+
+
+def _short(name: object) -> object:
+    """A name that would make every line of a list long, without its middle."""
+    if not isinstance(name, str) or len(name) <= LONGEST:
+        return name
+    return f"{name[: LONGEST // 2]}…{name[1 - LONGEST // 2 :]}"
 
 
 def _about(row: Mapping[str, object]) -> str | None:
@@ -59,7 +67,7 @@ def write_account(result: IngestResult) -> None:
             file.name,
             file.importer,
             *(getattr(file, name) for name in _ACCOUNT),
-            "taken in before" if file.skipped else "",
+            f"taken in before, read by {file.importer}" if file.skipped else "",
         ]
         for file in result.files
     ]

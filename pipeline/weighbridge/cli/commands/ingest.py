@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from weighbridge.cli.options import AsJson, Config, LogLevel, Since, Until, chec
 from weighbridge.cli.output import counted, write_json, write_line
 from weighbridge.cli.session import home_of
 from weighbridge.cli.tables import account_of, write_account
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.ingest.ingest import IngestResult
 
 Paths = Annotated[
     list[Path] | None,
@@ -46,6 +49,7 @@ Acks = Annotated[
 Task = Annotated[str | None, typer.Option("--task", help="Task type of records that name none.")]
 
 LITELLM = "litellm"
+_NAMED = 5  # empty files that are named
 _log = logging.getLogger("weighbridge.cli")
 
 
@@ -73,8 +77,8 @@ def ingest(
     `--from litellm` goes on where the last one ended; the settings say where the database is. Exit 1 where rows went
     to quarantine.
     """
-    from weighbridge.pipeline.run.night import Intake, priced_in, set_prices, take_in
     from weighbridge.pipeline.run.pull import pull_in
+    from weighbridge.pipeline.run.rooms import Intake, made_of, priced_in, set_prices, take_in
 
     _check_input(paths, database, since, until, importer, mapping)
 
@@ -94,20 +98,32 @@ def ingest(
         result = pull_in(home, intake, since=_start_of(since), until=_end_of(until)).result
     _log.info("%d files on %d days; pricing", len(result.files), len(result.days))
     set_prices(home, result.days)
-    priced = priced_in(home, result.days)
+    priced, made = priced_in(home, result.days), made_of(home, result)
     unread = any(file.rows_quarantined for file in result.files)
     if as_json:
-        write_json(account_of(result) | {"priced": priced})
+        of_files = {"readings": made.readings, "priced": made.priced}
+        write_json(account_of(result) | {"priced": priced, "of_files": of_files})
     else:
         write_account(result)
-        write_line(
-            f"\n{counted(result.readings, 'reading')} made; on {counted(len(result.days), 'day')} touched, "
-            f"{counted(priced, 'reading')} priced"
-        )
+        write_line(f"\nfrom what was given: {counted(made.readings, 'reading')}, {made.priced:,} of them priced")
+        if result.days:
+            write_line(
+                f"{counted(len(result.days), 'day')} touched, read and priced anew: "
+                f"{counted(result.readings, 'reading')} there now, {priced:,} of them priced"
+            )
+        _say_empty(result)
         if unread:
-            write_line("Rows in quarantine could not be read; after `reconcile` their findings say why and where.")
+            write_line("Rows in quarantine could not be read: `weighbridge quarantine ls` says why and where.")
         write_line("Next: weighbridge reconcile")
     return FINDINGS if unread else CLEAN
+
+
+def _say_empty(result: IngestResult) -> None:
+    """Name files that hold no record: nothing went wrong, and nothing came of them."""
+    empty = [file.name for file in result.files if not file.rows_in and not file.skipped]
+    if empty:
+        more = f" and {len(empty) - _NAMED:,} more" if len(empty) > _NAMED else ""
+        write_line(f"without any record: {', '.join(empty[:_NAMED])}{more}")
 
 
 def _check_input(

@@ -13,7 +13,12 @@ from weighbridge.cli.open_findings import weighty
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of
+from weighbridge.schemas.enumerations import Status
 
+_ONE_SIDE = (
+    "Nothing was compared: of every attempt one side is here, what was reported or what was observed. The observed "
+    "side comes from the capture agent (docs/capture.md), or from counts of your own as a table (docs/importing.md)."
+)
 _log = logging.getLogger("weighbridge.cli")
 
 
@@ -57,6 +62,8 @@ def reconcile(
         write_table(
             ["period", "severity", "code", "findings"], [[*key, count] for key, count in sorted(counts.items())]
         )
+        if result.attempts and not set(result.statuses) - {Status.NOT_COMPARED}:
+            write_line(f"\n{_ONE_SIDE}")
         write_line("\nNext: weighbridge findings ls\n      weighbridge report")
     return FINDINGS if weighty(lake, months) else CLEAN
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from weighbridge.cli.exits import CLEAN
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Timezone, Until, check_range
 from weighbridge.cli.output import write_json, write_line
 from weighbridge.cli.session import home_of
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.lake import Lake
 
 
 def report(
@@ -43,6 +47,8 @@ def report(
     check_range(since, until)
     home = home_of(ctx, config, log_level, {"timezone": timezone, "title": title})
     lake, settings = home.lake(), home.settings
+    if month is not None:
+        _check_month(lake, month, edition, settings.timezone)
     periods = [month] if month or since or until else list(months_told(lake, edition))
     if not periods:
         raise ConfigError(
@@ -75,6 +81,27 @@ def report(
     for files in written:
         write_line(f"{files.html}\n{files.xlsx}\n{files.csv_dir}\nfigures {files.digest}\n")
     return CLEAN
+
+
+def _check_month(lake: Lake, month: str, edition: str, zone: str) -> None:
+    """Refuse a month of which nothing is known: a page without figures would look like a month without traffic."""
+    from weighbridge.pipeline.close.closed import closes
+    from weighbridge.pipeline.run.rooms import months_told
+    from weighbridge.schemas.errors import ConfigError
+
+    told = {*months_told(lake, edition), *closes(lake)}
+    periods = lake.scan("finding", columns=["period"]).collect()["period"]
+    # In another zone a month begins or ends on a UTC day of the month beside it.
+    beside = {month} if zone == "UTC" else {month, *_beside(month)}
+    if told & beside or month in set(periods):
+        return
+    has = f"it has {min(told)} to {max(told)}" if told else "it has none"
+    raise ConfigError(f"the lake has nothing of {month}; {has}. Name one of these months, or ingest its files first.")
+
+
+def _beside(month: str) -> tuple[str, str]:
+    first = date.fromisoformat(f"{month}-01")
+    return f"{first - timedelta(days=1):%Y-%m}", f"{first + timedelta(days=31):%Y-%m}"
 
 
 COMMAND = Command("report", report, WEIGH, order=2)

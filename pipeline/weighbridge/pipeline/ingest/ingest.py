@@ -43,7 +43,7 @@ class SegmentResult:
     Attributes:
         name: the file's name, without folders.
         segment: its SHA-256.
-        importer: what read it.
+        importer: what read it; of a file that is skipped, what read it then.
         rows_in: records read; always rows_out + rows_quarantined + rows_duplicate.
         rows_out: records stored.
         rows_quarantined: records that could not be read.
@@ -129,11 +129,13 @@ def ingest(
 
 def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
     present, hopeless = _known(lake)
-    results = {}
+    results: dict[int, SegmentResult] = {}
+    readers = dict(lake.scan("segment", columns=["segment", "importer"]).collect().iter_rows())
     fresh: list[Admitted] = []
     for file in admitted:
         if file.heading.digest in present:
-            results[file.place] = _result(file, Account(), skipped=True)
+            told = _result(file, Account(), skipped=True)
+            results[file.place] = replace(told, importer=readers.get(told.segment, told.importer))
         else:
             present.add(file.heading.digest)
             fresh.append(file)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -101,6 +102,25 @@ def priced_in(home: Home, days: Collection[date]) -> int:
     amounts = home.lake().scan("priced_amount", columns=["day", "amount"])
     known = amounts.filter(pl.col("day").is_in(list(days)), pl.col("amount").is_not_null())
     return int(known.select(pl.len()).collect(engine="streaming").item())
+
+
+class Made(NamedTuple):
+    """Readings, and how many of them have an amount."""
+
+    readings: int
+    priced: int
+
+
+def made_of(home: Home, result: IngestResult) -> Made:
+    """Of the readings of the days that were touched those that come from the files of this call."""
+    lake, days = home.lake(), pl.col("day").is_in(result.days)
+    files = [file.segment for file in result.files if not file.skipped]
+    key = ["attempt_hi", "attempt_lo", "source", "child", "report"]
+    own = lake.scan("reading", columns=[*key, "day", "segment"]).filter(days, pl.col("segment").is_in(files))
+    amounts = lake.scan("priced_amount", columns=[*key, "day", "amount"]).filter(days).drop("day")
+    priced = own.join(amounts.filter(pl.col("amount").is_not_null()), on=key, how="semi")
+    counted = [frame.select(pl.len()).collect(engine="streaming").item() for frame in (own, priced)]
+    return Made(*map(int, counted))
 
 
 def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:

@@ -39,7 +39,10 @@ def find_config(given: Path | None, env: Mapping[str, str], start: Path | None =
     if named is not None:
         path = named / FILE if named.is_dir() else named
         if not path.is_file():
-            raise ConfigError(f"there is no settings file {path}; make one with `weighbridge init {path.parent}`")
+            folder = path.parent if path.suffix else path
+            raise ConfigError(
+                f"there is no settings file {path}; make an installation with `weighbridge init {folder}`"
+            )
         return path.absolute()
     here = (start or Path.cwd()).absolute()
     for folder in (here, *here.parents):
