@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 from tests.pipeline.close.conftest import FILE_B, GPT, MINI, TENANT_A, TENANT_B, Office, book, contents, key_of
 
-from weighbridge.pipeline.close.adjust import Adjusted, adjust
+from weighbridge.pipeline.close.adjust import Adjusted, _tokens, adjust
+from weighbridge.pipeline.close.side import UNTOLD, with_untold
+from weighbridge.pipeline.close.usage_figures import CLASSES
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.receipt import receipt_id
@@ -53,6 +55,7 @@ def test_late_reports_are_booked_in_the_open_month(closed: Office) -> None:
     (finding,) = done.findings
     assert (finding.code, finding.period, finding.rows, finding.difference) == ("late_data", "2026-04", 2, 1111)
     assert finding.subject == {"closed": "2026-03", "currency": "USD"}
+    assert (finding.amount, finding.currency) == (None, None), "it is booked; nothing of it was charged wrongly"
     assert contents(closed.pack()) == before
 
 
@@ -63,6 +66,29 @@ def test_running_it_again_books_nothing(closed: Office) -> None:
     rows, findings = closed.lake.digest("adjustment"), closed.lake.digest("finding")
     assert booked(closed).booked == 0
     assert (closed.lake.digest("adjustment"), closed.lake.digest("finding")) == (rows, findings)
+
+
+def test_reports_that_claim_more_than_a_column_holds_are_booked_whole_and_once(closed: Office) -> None:
+    """The reader of today takes no such count for one; whatever wrote these readings did."""
+    half, day = 2**62, date(2026, 3, 9)
+    for number in (60, 61, 62):
+        closed.report(number, "2026-03-09T10:00:00")
+    closed.read()
+    readings = closed.lake.scan("reading", first=day, last=day).collect()
+    claims = [pl.lit(half).alias(f"{side}_total") for side in ("input", "output")]
+    closed.lake.replace("reading", readings.with_columns(claims), days=[day])
+    booked(closed)
+    tokens = [each for *_, each, _ in lines(closed)]
+    assert sum(tokens) == 6 * half
+    assert max(map(abs, tokens)) < 2**63
+    assert booked(closed).booked == 0
+
+
+def test_the_two_directions_of_a_report_are_added_without_overflow() -> None:
+    sides = dict.fromkeys(("input_total", "output_total"), 2**62)
+    reports = pl.DataFrame([dict.fromkeys(CLASSES, 0) | sides])
+    assert reports.select(_tokens("")).to_series().to_list() == [2**63]
+    assert with_untold(reports)[UNTOLD].to_list() == [2**63]
 
 
 def test_only_what_is_new_since_the_last_time_is_booked(closed: Office) -> None:

@@ -24,7 +24,7 @@ import polars as pl
 
 from weighbridge.pipeline.close.changes import LATE, NAMES, PRICES, REPORTS, Changes
 from weighbridge.pipeline.close.closed import beside, closes
-from weighbridge.pipeline.close.exact import EXACT
+from weighbridge.pipeline.close.exact import EXACT, in_64_bits, pieces
 from weighbridge.pipeline.close.lost import lost
 from weighbridge.pipeline.close.pack import Pack, is_pack
 from weighbridge.pipeline.close.plain import text_of
@@ -147,7 +147,7 @@ def totals(changes: Changes) -> dict[Key, dict[str, Any]]:
 
 def _tokens(suffix: str) -> pl.Expr:
     """The tokens of a report: what is known of either direction, null where neither is."""
-    sides = [pl.col(f"{side}_total{suffix}") for side in ("input", "output")]
+    sides = [pl.col(f"{side}_total{suffix}").cast(pl.Int128) for side in ("input", "output")]
     return pl.when(pl.any_horizontal(side.is_not_null() for side in sides)).then(pl.sum_horizontal(sides))
 
 
@@ -165,16 +165,18 @@ def _new(lake: Lake, month: str, into: str, changes: Changes) -> Iterator[dict[s
         amount = _less(now["amount"], [row["amount"] for row in before])
         if tokens or amount or (now["rows"] and not before):
             about = dict(zip(("reason", *_ABOUT), key[:-1], strict=True))
-            yield {
-                "adjustment_id": _id(into, month, key, tokens, amount, len(before)),
-                "period": into,
-                "corrects": month,
-                **about,
-                "tokens": tokens,
-                "amount": amount if key[-1] else None,
-                "rows": now["rows"] or sum(row["rows"] for row in before),
-                "segments": now["segments"],
-            }
+            for number, piece in enumerate(pieces(tokens)):
+                money = (Decimal(0) if number and amount is not None else amount) if key[-1] else None
+                yield {
+                    "adjustment_id": _id(into, month, key, piece, money, len(before) + number),
+                    "period": into,
+                    "corrects": month,
+                    **about,
+                    "tokens": piece,
+                    "amount": money,
+                    "rows": 0 if number else now["rows"] or sum(row["rows"] for row in before),
+                    "segments": now["segments"],
+                }
 
 
 def _less(now: Any, before: Sequence[Any]) -> Any:
@@ -216,7 +218,10 @@ def _lost(month: str, gone: pl.DataFrame) -> Iterator[Finding]:
 
 
 def _told(lake: Lake, into: str) -> Iterator[Finding]:
-    """One finding per closed month, reason and currency that the open month has adjustments for."""
+    """One finding per closed month, reason and currency that the open month has adjustments for.
+
+    It has no amount: that of a finding is what was charged wrongly, and this money is booked as it should be.
+    """
     rows = lake.scan("adjustment").filter(pl.col("period") == into)
     by = ["corrects", "reason", "currency"]
     sums = rows.group_by(by).agg(
@@ -232,14 +237,8 @@ def _told(lake: Lake, into: str) -> Iterator[Finding]:
             period=into,
             subject={"closed": row["corrects"], **currency},
             rows=row["rows"],
-            difference=_int64(row["tokens"]),
+            difference=in_64_bits(row["tokens"]),
             cure=_CURES.get(row["reason"], _CURES[LATE]),
             segments=tuple(row["segments"] or ()),
-            amount=Decimal(0) if row["currency"] else None,
-            currency=row["currency"],
             origin=FindingOrigin.CLOSE,
         )
-
-
-def _int64(tokens: int | None) -> int | None:
-    return tokens if tokens is None or -(2**63) <= tokens < 2**63 else None

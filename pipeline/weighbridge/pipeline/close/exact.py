@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Context, Decimal, Inexact
 
 import polars as pl
@@ -11,6 +11,8 @@ import polars as pl
 EXACT = Context(prec=120, traps=[Inexact])
 MONEY = pl.Decimal(38, 18)
 NOTHING = Decimal(0)
+# What a column of counts holds, in either direction.
+LARGEST = 2**63 - 1
 
 
 def count(condition: pl.Expr) -> pl.Expr:
@@ -49,3 +51,20 @@ def total(amounts: Iterable[Decimal]) -> Decimal:
     for each in amounts:
         out = EXACT.add(out, each)
     return out
+
+
+def in_64_bits(tokens: int | None) -> int | None:
+    """A count that a column holds, null where it is larger."""
+    return tokens if tokens is None or abs(tokens) <= LARGEST else None
+
+
+def pieces(tokens: int | None) -> Iterator[int | None]:
+    """A count as counts that a column holds and that add up to it: one, but for claims beyond any account of tokens."""
+    if tokens is None:
+        yield None
+        return
+    sign, left = (-1 if tokens < 0 else 1), abs(tokens)
+    while left > LARGEST:
+        yield sign * LARGEST
+        left -= LARGEST
+    yield sign * left

@@ -138,8 +138,10 @@ def _whole(entry: Entry, name: str) -> int:
 
 def with_untold(reports: pl.DataFrame) -> pl.DataFrame:
     """Reports with the tokens of either direction that their classes do not tell."""
-    told = pl.sum_horizontal(pl.col(name).fill_null(0) for name in CLASSES)
-    whole = pl.sum_horizontal(pl.col(name).fill_null(0) for name in ("input_total", "output_total"))
+    told, whole = (
+        pl.sum_horizontal(pl.col(name).fill_null(0).cast(pl.Int128) for name in names)
+        for names in (CLASSES, ("input_total", "output_total"))
+    )
     return reports.with_columns((whole - told).alias(UNTOLD))
 
 
