@@ -105,7 +105,10 @@ def ingest(
         write_json(account_of(result) | {"priced": priced, "of_files": of_files})
     else:
         write_account(result)
-        write_line(f"\nfrom what was given: {counted(made.readings, 'reading')}, {made.priced:,} of them priced")
+        if result.files and all(file.skipped for file in result.files):
+            write_line("\nNothing new: every file was taken in before.")
+        else:
+            write_line(f"\nfrom what was given: {counted(made.readings, 'reading')}, {made.priced:,} of them priced")
         if result.days:
             write_line(
                 f"{counted(len(result.days), 'day')} touched, read and priced anew: "
