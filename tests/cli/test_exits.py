@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import typer
 
 from weighbridge.cli.exits import CRASH, FINDINGS, PIPE_CLOSED, USAGE, guarded
 from weighbridge.cli.options import parse_day, parse_month
+from weighbridge.cli.session import show_progress
+from weighbridge.pipeline.run.failure import PROGRESS, spoken
 from weighbridge.schemas.errors import ConfigError, LakeBusyError
 
 CANARY = "zebra" + "-canary"
@@ -178,3 +181,17 @@ def test_a_month_whose_ends_no_zone_can_shift_is_none(month: str) -> None:
 def test_a_day_at_the_end_of_the_calendar_is_none(day: str) -> None:
     with pytest.raises(typer.BadParameter, match="is no day from 1900 to 2199"):
         parse_day(day)
+
+
+def test_a_step_is_named_as_it_begins_where_somebody_waits(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger(PROGRESS)
+    for waits, told in ((True, ["running the step price"]), (False, [])):
+        caplog.clear()
+        monkeypatch.setattr(sys.stderr, "isatty", lambda waits=waits: waits, raising=False)
+        show_progress()
+        with spoken("running the step price"):
+            pass
+        assert [record.message for record in caplog.records if record.name == PROGRESS] == told
+    log.setLevel(logging.NOTSET)

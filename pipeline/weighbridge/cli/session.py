@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from weighbridge.pipeline.run.failure import PROGRESS
 from weighbridge.pipeline.settings import LOG_LEVELS, Settings, find_config, load
 from weighbridge.schemas.errors import ConfigError
 
@@ -106,6 +107,11 @@ def start_log(level: str) -> None:
     log = logging.getLogger("weighbridge")
     log.handlers[:] = [handler]  # one, on the standard error of now
     log.setLevel(level.upper())
+
+
+def show_progress() -> None:
+    """Where a person waits at a terminal, say which step begins; a log that is kept says it at the level info."""
+    logging.getLogger(PROGRESS).setLevel(logging.INFO if sys.stderr.isatty() else logging.NOTSET)
 
 
 def user_name() -> str:

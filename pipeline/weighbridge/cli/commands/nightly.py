@@ -14,7 +14,7 @@ from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED
 from weighbridge.cli.open_findings import weighty
 from weighbridge.cli.options import AsJson, Config, LogLevel, Timezone
 from weighbridge.cli.output import write_json, write_line
-from weighbridge.cli.session import home_of
+from weighbridge.cli.session import home_of, show_progress
 from weighbridge.cli.tables import account_of, packed_of, write_account, write_packed
 
 if TYPE_CHECKING:
@@ -53,13 +53,14 @@ def nightly(
     one. Token ids that came are packed last.
 
     Safe to kill and to run again at any time: it goes on where the last run stopped, and what has not changed is left
-    as it is. Exit 1 where a finding of the months it worked on is open and at least a warning; exit 3 where a gate
-    refused.
+    as it is. Exit 1 where a finding of the months of what was due is open and at least a warning; exit 3 where a gate
+    refused. At a terminal, and with --log-level info, each step is named on standard error as it begins.
     """
     from weighbridge.pipeline.run.night import Intake, night
 
     home = home_of(ctx, config, log_level, {"timezone": timezone, "acks": acks})
     intake = Intake(day=day or datetime.now(UTC).date(), importer=importer, mapping=mapping)
+    show_progress()
     done = night(home, paths or [home.spool], intake, out=out, wait_s=60 * wait)
     heavy = weighty(home.lake(), done.months)
     if as_json:

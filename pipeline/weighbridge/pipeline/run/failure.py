@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from weighbridge.schemas.errors import Terminal, Transient, WeighbridgeError
 
+PROGRESS = "weighbridge.progress"  # a log of its own, so that it can be shown without the rest
+_progress = logging.getLogger(PROGRESS)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _OWNER = "check the owner and mode of that path, or run the command as its owner"
 _HINTS = {
@@ -49,7 +52,8 @@ def refused_by_machine(error: OSError) -> WeighbridgeError:
 
 @contextmanager
 def spoken(action: str) -> Iterator[None]:
-    """Turn a full disk into a `DiskFullError` about `action`; every other error passes."""
+    """Say in the log that `action` begins, and turn a full disk into a `DiskFullError` about it; other errors pass."""
+    _progress.info("%s", action)
     try:
         yield
     except OSError as error:
