@@ -1,4 +1,4 @@
-"""Nights and closes are killed at random moments: what comes last leaves what is left where nothing happened.
+"""Nights, closes and retention are killed at random moments: what comes last leaves what undisturbed work leaves.
 
 `pytest -m "slow or not slow" tests/pipeline/run/test_night_kills.py` does all 200 kills.
 """
@@ -25,6 +25,7 @@ from weighbridge.pipeline.run.home import open_home
 
 PARENT = Path(__file__).with_name("begun.py")
 KILLS = 10
+QUALITY = "reports/data-quality.html"
 # Seeds by default, and in full, for nights and for closes: 20 kills, and 200.
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
 # How far into its work a run may come before it is killed: a night goes on where the last one stopped, a close begins
@@ -125,3 +126,36 @@ def test_work_that_is_killed_leaves_in_the_end_what_undisturbed_work_leaves(
     assert outcome(home).other_than(wanted.left) == []
     if what == "close":
         assert verify_month(home.lake(), home.settings.closes, MONTH).sound
+
+
+@pytest.fixture(scope="module")
+def forgotten(parent: Parent, few: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """Retention that takes rows of a month that is over, with the night before it and the one after it."""
+    before = copied(few, tmp_path_factory.mktemp("forgotten") / "home")
+    for what in ("night", "later"):
+        assert parent.ended(what, before.root) == 0
+    home = copied(before.root, tmp_path_factory.mktemp("forgotten") / "home")
+    began = time.monotonic()
+    assert parent.ended("retention+night", home.root) == 0
+    seconds = time.monotonic() - began
+    left, had = outcome(home), outcome(before)
+    assert 0 < home.lake().rows("attempt") < before.lake().rows("attempt")
+    assert {name for name in left.files if left.files[name] != had.files[name]} <= {QUALITY}, "pages stay as they are"
+    return Whole(before.root, left, seconds)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
+def test_retention_that_is_killed_makes_no_night_do_anything_anew(
+    parent: Parent, forgotten: Whole, tmp_path: Path, seed: int
+) -> None:
+    """Killed anywhere in retention or the night after it; then comes a night, before retention comes to its end."""
+    draw, kills = random.Random(f"retention {seed}"), 0
+    root = copied(forgotten.before, tmp_path / "home").root
+    while kills < KILLS // 2:
+        kills += parent.ended("retention+night", root, draw.uniform(0, 0.8 * forgotten.seconds)) != 0
+        assert parent.ended("later", root) == 0
+    assert parent.ended("retention+night", root) == 0
+    found = outcome(open_home(root, env={}))
+    # The page of validation names the days it looked at, and a night that was killed in it looks at them again.
+    assert [name for name in found.other_than(forgotten.left) if name != QUALITY] == []
