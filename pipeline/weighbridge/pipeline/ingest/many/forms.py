@@ -10,20 +10,28 @@ import numpy as np
 
 from weighbridge.pipeline.ingest.json_lines import MAX_LINE
 from weighbridge.pipeline.ingest.many.frames import Piece, pieces
-from weighbridge.pipeline.ingest.many.runs import LONGEST, Bits, Block, Ints, block_of, leads, lengths
+from weighbridge.pipeline.ingest.many.places import Bits, Ints, Raw
+from weighbridge.pipeline.ingest.many.runs import (
+    LEADS,
+    LONGEST,
+    NO_COUNT,
+    NO_EXPONENT,
+    NO_FRACTION,
+    Block,
+    block_of,
+    runs_of,
+)
 from weighbridge.pipeline.ingest.many.template import Template, template_of, tokens_of
 from weighbridge.pipeline.ingest.many.texts import bare_of_texts
 from weighbridge.pipeline.ingest.many.tree import Tree
 
 # A form that so few lines have is not worth a template.
 _FEW = 2
-# Forms that differ in the digits of their texts alone: names of models, as a rule.
+# Forms that differ in digits of their texts alone, which stand there as those of a number do.
 _VARIANTS = 64
 # Where more than one line in so many has a form of its own, texts that are not read are left out first.
 _VARIED = 20
 _PEEKED = 40
-# Digits of a count that is surely no larger than is relied on; of a part of a fraction, and of its exponent.
-_COUNT, _FRACTION, _EXPONENT = 15, 30, 2
 _NONE = np.zeros(0, np.int64)
 
 
@@ -49,7 +57,7 @@ class Forms:
     varied: bool = False
     texts: dict[bytes, list[int]] = field(default_factory=dict)
 
-    def sorted_out(self, chunks: Sequence[bytes]) -> Sorted:
+    def sorted_out(self, chunks: Sequence[Raw]) -> Sorted:
         """The lines of a block: read where others are of their form.
 
         Args:
@@ -67,13 +75,13 @@ class Forms:
                 rest += self._of_form(block, bare, even, out.pieces)
         return out._replace(rest=np.unique(np.concatenate(rest)))
 
-    def _block(self, chunks: Sequence[bytes]) -> tuple[Block, Ints]:
+    def _block(self, chunks: Sequence[Raw]) -> tuple[Block, Ints]:
         """The block, without texts where these differ, and the lines that have to be read as they stand."""
         if not self.varied:
             block = block_of(chunks)
             self.varied = len(block.bare) > max(_PEEKED, len(block.of_line) // _VARIED)
             if not self.varied:
-                return block, np.flatnonzero(np.diff(block.begins) > MAX_LINE + 1)
+                return block, block.longer(MAX_LINE)
         bare, odd = bare_of_texts(chunks, MAX_LINE)
         return block_of(bare), odd
 
@@ -85,7 +93,7 @@ class Forms:
             first = block.first[lines]
             same = np.ones(len(lines), np.bool_)
             for run in texts:
-                same &= _says_the_same(block, block.runs[first + run])
+                same &= _says_the_same(block, first + run)
             if same.all():
                 return rest + self._alike(block, bare, lines, first, texts, made)
             rest += self._alike(block, bare, lines[same], first[same], texts, made)
@@ -102,7 +110,7 @@ class Forms:
         self, block: Block, bare: bytes, lines: Ints, first: Ints, texts: Sequence[int], made: list[Piece]
     ) -> list[Ints]:
         """Read lines that differ in their numbers alone, the runs of each from `first` on; those that are left."""
-        key = (bare, _said(block, int(first[0]), texts))
+        key = (bare, _said(block, int(lines[0]), texts))
         if key not in self.known and len(lines) > _FEW:
             template = template_of(block.line(int(lines[0])))
             self.known[key] = None if template is None else Tree(template)
@@ -133,31 +141,37 @@ def _grouped(block: Block) -> Iterable[tuple[bytes, Ints]]:
 
 def _says_the_same(block: Block, runs: Ints) -> Bits:
     """Which lines have the digits of the first one in one run, as long as that is not longer than any number."""
-    length, values = lengths(runs), block.values(runs)
+    length, values = block.lengths[runs], block.values[runs]
     same = (length == length[0]) & (values == values[0]) & (length <= LONGEST)
     same[0] = True
     return cast("Bits", same)
 
 
-def _said(block: Block, first: int, texts: Sequence[int]) -> bytes:
-    return b" ".join(block.digits(first + run) for run in texts)
+def _said(block: Block, line: int, texts: Sequence[int]) -> bytes:
+    runs = runs_of(block.line(line)) if texts else []
+    return b" ".join(runs[run][0] for run in texts)
 
 
 def _numbers(block: Block, template: Template, first: Ints) -> tuple[Ints, Bits]:
     """Per number of the form and line its value; which lines have numbers that JSON allows and that are read here."""
-    out = np.empty((len(template.runs), len(first)), np.int64)
-    sound = np.ones(len(first), np.bool_)
-    places = {run: at for at, run in enumerate(template.runs)}
+    out = block.values[np.add.outer(np.array(template.runs, np.int64), first)]
+    if any(template.negative):
+        out[list(template.negative)] *= -1
+    forbidden = _forbidden(template)
+    runs = np.array(list(forbidden), np.int64)
+    odd = block.odd[np.add.outer(runs, first)] & np.array(list(forbidden.values()), np.uint8)[:, None]
+    return out, ~odd.any(axis=0)
+
+
+def _forbidden(template: Template) -> dict[int, int]:
+    """Per run what must not be odd about it."""
     tokens = template.tokens
-    longest = {**dict.fromkeys(template.runs, _COUNT), **dict.fromkeys(tokens.fraction, _FRACTION)}
-    longest.update(dict.fromkeys(tokens.exponents, _EXPONENT))
-    for run in sorted({*tokens.leading, *longest}):
-        runs = block.runs[first + run]
-        if run in tokens.leading:
-            sound &= ~leads(runs)
-        if run in longest:
-            sound &= lengths(runs) <= longest[run]
-        if run in places:
-            at = places[run]
-            out[at] = -block.values(runs) if template.negative[at] else block.values(runs)
-    return out, sound
+    out = dict.fromkeys(tokens.leading, LEADS)
+    for runs, bit in (
+        (template.runs, NO_COUNT),
+        (tokens.fraction, NO_FRACTION),
+        (tokens.exponents, NO_EXPONENT),
+    ):
+        for run in runs:
+            out[run] = out.get(run, 0) | bit
+    return out

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from weighbridge.pipeline.ingest.many.columns import COUNTS, SCHEMA, TEXTS
 from weighbridge.pipeline.ingest.many.linear import Sum
-from weighbridge.pipeline.ingest.many.runs import Bits, Ints
+from weighbridge.pipeline.ingest.many.places import Bits, Ints
 from weighbridge.pipeline.ingest.many.tree import Found
 
 # What stands in the columns that are not counts.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,12 +24,13 @@ from weighbridge.pipeline.ingest.many.blocks import Lines, blocks
 from weighbridge.pipeline.ingest.many.columns import SCHEMA, Told, one_by_one
 from weighbridge.pipeline.ingest.many.forms import Forms
 from weighbridge.pipeline.ingest.many.frames import Piece, rows_of
-from weighbridge.pipeline.ingest.many.runs import Ints
+from weighbridge.pipeline.ingest.many.places import Codes, Ints
 from weighbridge.pipeline.ingest.many.small import ESCAPE, compact, packed
 from weighbridge.schemas.enumerations import QuarantineReason
 
 _TOGETHER = 500_000  # lines solved at once
 _BATCH = 100_000  # records
+_SET_IN = 100  # rows that are set among others without sorting all of them
 
 
 def read_usage_batch(records: Iterable[Mapping[str, object]]) -> pl.DataFrame:
@@ -47,7 +48,7 @@ def read_usage_batch(records: Iterable[Mapping[str, object]]) -> pl.DataFrame:
     frames: list[pl.DataFrame] = []
     while chunk := list(islice(waiting, _BATCH)):
         frames.append(_batch(forms, len(frames) * _BATCH, chunk))
-    return _whole(frames)
+    return pl.concat([pl.DataFrame(schema=dict(SCHEMA)), *frames])
 
 
 def _batch(forms: Forms, first: int, records: list[Mapping[str, object]]) -> pl.DataFrame:
@@ -79,9 +80,10 @@ def read_usage_file(path: Path | str, *, threads: int = 2) -> Iterator[pl.DataFr
     with opened(Path(path)) as file, ThreadPoolExecutor(max(1, threads)) as pool:
         ready: list[_Apart] = []
         waiting: deque[Future[_Apart]] = deque()
+        spare: list[Codes] = []
         first = 0
-        for chunks in blocks(file):
-            waiting.append(pool.submit(_in_thread, own, chunks))
+        for lines in blocks(file, spare):
+            waiting.append(pool.submit(_in_thread, own, lines, spare))
             if len(waiting) > threads:
                 ready.append(waiting.popleft().result())
             if sum(apart.many for apart in ready) >= _TOGETHER:
@@ -99,16 +101,17 @@ class _Apart(NamedTuple):
     others: list[pl.DataFrame]
 
 
-def _in_thread(own: threading.local, chunks: list[bytes]) -> _Apart:
+def _in_thread(own: threading.local, lines: Lines, spare: list[Codes]) -> _Apart:
     """Forms are learnt by each thread for itself."""
     if not hasattr(own, "forms"):
         own.forms = Forms()
-    made, rest, many = own.forms.sorted_out(chunks)
-    lines = Lines(chunks)
+    made, rest, many = own.forms.sorted_out(lines.chunks)
     if rest.size > many // 1000:
         again, rest = _smaller(lines, rest, own.forms)
         made += again
-    return _Apart(many, made, [one_by_one(_strictly(lines, rest))] if rest.size else [])
+    apart = _Apart(many, made, [one_by_one(_strictly(lines, rest))] if rest.size else [])
+    spare.append(lines.buffer)
+    return apart
 
 
 def _read(ready: list[_Apart], first: int) -> pl.DataFrame:
@@ -119,12 +122,12 @@ def _read(ready: list[_Apart], first: int) -> pl.DataFrame:
         made += [piece._replace(records=piece.records + first) for piece in apart.made]
         others += [frame.with_columns(pl.col("record") + first) for frame in apart.others]
         first += apart.many
-    return _whole([*([rows_of(made).frame()] if made else []), *others])
+    return _whole(rows_of(made).frame() if made else None, others)
 
 
 def _smaller(lines: Lines, which: Ints, forms: Forms) -> tuple[list[Piece], Ints]:
     """These lines of a block without what is not read of them, sorted by form."""
-    escapes = any(ESCAPE in chunk for chunk in lines.chunks)
+    escapes = any(ESCAPE in bytes(chunk) for chunk in lines.chunks)
     small = _Small()
     for number in which.tolist():
         line = lines[number]
@@ -169,8 +172,16 @@ def _strictly(lines: Lines, which: Ints) -> Iterator[Told]:
             yield number, reason or record or {}
 
 
-def _whole(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    told = [frame for frame in frames if frame.height]
-    if len(told) == 1:
-        return told[0]
-    return pl.concat([pl.DataFrame(schema=dict(SCHEMA)), *told]).sort("record", "child")
+def _whole(made: pl.DataFrame | None, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Readings of lines that have a form, in their order, and those of others as one frame."""
+    apart = pl.concat([pl.DataFrame(schema=dict(SCHEMA)), *others]).sort("record", "child")
+    if made is None or not apart.height:
+        return apart if made is None else made
+    if apart.height > _SET_IN:
+        return pl.concat([made, apart]).sort("record", "child")
+    slices: list[pl.DataFrame] = []
+    begin = 0
+    for nth, end in enumerate(made["record"].search_sorted(apart["record"]).to_list()):
+        slices += [made[begin:end], apart[nth : nth + 1]]
+        begin = end
+    return pl.concat([*slices, made[begin:]])

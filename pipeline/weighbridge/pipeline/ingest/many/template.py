@@ -8,6 +8,7 @@ one, an error that is a number) has no template: such lines are read one by one.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,13 +17,13 @@ from decimal import Decimal
 from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.json_lines import parse
+from weighbridge.pipeline.ingest.many.runs import runs_of
 from weighbridge.pipeline.ingest.parts import Part, parts_of
 from weighbridge.pipeline.ingest.reading import day_of, named
 
 # Beyond any run of digits that is read as a number here, and within 64 bits.
 _MARK = 2 * 10**18
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?)(\d+)((?:\.\d+)?(?:[eE][+-]?\d+)?)', re.DOTALL)
-_RUN = re.compile(rb"\d+")
 # What a record may hold beside its answer, and is then read with it.
 _BESIDE = ("context", "headers", "events", "at")
 # Keys whose value decides how the rest is read.
@@ -77,27 +78,26 @@ class Template:
 
 
 def tokens_of(line: bytes) -> Tokens:
-    """What the runs of digits of a line are, in their order."""
+    """What the runs of digits of a line are, in their order; of those that may be numbers."""
     out = Tokens([], [], [], [], [], [], b"")
     pieces: list[bytes] = []
-    run = end = 0
+    runs = [run.start() for run in runs_of(line)]
+    end = 0
     for token in _TOKENS.finditer(line):
         sign, digits, rest = token.groups()
+        within = range(bisect_left(runs, token.start()), bisect_left(runs, token.end()))
         if digits is None:
-            count = len(_RUN.findall(token.group()))
-            out.text.extend(range(run, run + count))
-        else:
-            count = 1 + len(_RUN.findall(rest))
-            out.leading.append(run)
+            out.text.extend(within)
+        elif within:
+            out.leading.extend([within[0]] if runs[within[0]] == token.start(2) else [])
             if rest:
-                out.fraction.extend(range(run, run + count))
-                out.exponents.extend([run + count - 1] if b"e" in rest.lower() else [])
+                out.fraction.extend(within)
+                out.exponents.extend([within[-1]] if b"e" in rest.lower() else [])
             else:
-                out.whole.append(run)
+                out.whole.append(within[0])
                 out.negative.append(bool(sign))
-                pieces += [line[end : token.start(2)], b"%d" % (_MARK + run)]
+                pieces += [line[end : token.start(2)], b"%d" % (_MARK + within[0])]
                 end = token.end(2)
-        run += count
     return replace(out, marked=b"".join((*pieces, line[end:])))
 
 

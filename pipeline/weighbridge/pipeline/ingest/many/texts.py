@@ -13,32 +13,22 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from weighbridge.pipeline.ingest.many.runs import Bits, Ints, without
+from weighbridge.pipeline.ingest.many.places import Bits, Codes, Ints, Raw, sparse, table, without
 from weighbridge.schemas.leaves import ENUMERATED, MEASURE_KEYS
 
 # Keys whose text is read: of a record, of a body, and of what stands inside usage.
 READ = frozenset({"provider", "api", "model", "day", "at", "status", "type", "error"})
 READ |= frozenset(ENUMERATED) | MEASURE_KEYS
 _QUOTE, _ESCAPE, _COLON, _SPACE, _NEWLINE, _RETURN = b'"\\: \n\r'
-_Codes = npt.NDArray[np.uint8]
-
-
-def _table(of: bytes) -> Bits:
-    table = np.zeros(256, np.bool_)
-    table[list(of)] = True
-    return table
-
-
-_AFTER_VALUE, _AFTER_ESCAPE, _HEX = _table(b",}]"), _table(b'"\\/bfnrtu'), _table(b"0123456789abcdefABCDEF")
-_AFTER_COLON = _table(b": ")
+_AFTER_VALUE, _AFTER_ESCAPE, _HEX = table(b",}]"), table(b'"\\/bfnrtu'), table(b"0123456789abcdefABCDEF")
 # Between a key and its value stand a colon and at most one space.
 _APART = 4
 _DIGITS_OF_ESCAPE = 4
+_BEYOND_ASCII = 128
 
 
-def _marks(first: _Codes | int, last: _Codes | int, length: Ints | int) -> Ints:
+def _marks(first: Codes | int, last: Codes | int, length: Ints | int) -> Ints:
     """A number for a key, by which those that are read are told from most others."""
     return np.asarray(length, np.int64) & 31 | np.asarray(first, np.int64) << 5 | np.asarray(last, np.int64) << 13
 
@@ -56,19 +46,19 @@ _READ = _read()
 class _Bare(NamedTuple):
     """Some lines without texts, the numbers of the odd ones, and how many lines they are."""
 
-    raw: bytes | memoryview
+    raw: Raw
     odd: Ints
     many: int
 
 
-def bare_of_texts(chunks: Sequence[bytes], longest: int) -> tuple[list[bytes | memoryview], Ints]:
+def bare_of_texts(chunks: Sequence[Raw], longest: int) -> tuple[list[Raw], Ints]:
     """Lines without the texts that nothing reads, and the numbers of those that have to be read as they stand.
 
     Args:
         chunks: whole lines, each with its end.
         longest: a line that has more bytes is odd.
     """
-    bare: list[bytes | memoryview] = []
+    bare: list[Raw] = []
     odd: list[Ints] = []
     first = 0
     for chunk in chunks:
@@ -79,16 +69,16 @@ def bare_of_texts(chunks: Sequence[bytes], longest: int) -> tuple[list[bytes | m
     return bare, np.concatenate(odd)
 
 
-def _bare(raw: bytes, longest: int) -> _Bare:
+def _bare(raw: Raw, longest: int) -> _Bare:
     codes = np.frombuffer(raw, np.uint8)
-    special = _sparse((codes < _SPACE) | (codes == _ESCAPE))
+    special = sparse((codes < _SPACE) | (codes == _ESCAPE))
     escaping = codes[special] == _ESCAPE
     controls, escapes = special[~escaping], special[escaping]
     newline = codes[controls] == _NEWLINE
     begins = np.concatenate([np.zeros(1, np.int64), controls[newline] + 1])
     many = len(begins) - 1
     try:
-        raw.isascii() or raw.decode()
+        codes.max(initial=0) < _BEYOND_ASCII or str(raw, "utf-8")
     except UnicodeDecodeError:
         return _Bare(raw, np.arange(many), many)
     quotes = np.flatnonzero(codes == _QUOTE)
@@ -110,15 +100,7 @@ def _bare(raw: bytes, longest: int) -> _Bare:
     return _Bare(without(raw, opens[at] + 1, closes[at]), np.unique(np.concatenate([lines, unclosed, too_long])), many)
 
 
-def _sparse(where: Bits) -> Ints:
-    """The places that hold, where few do: eight are looked at together first."""
-    whole = len(where) // 8 * 8
-    words = np.flatnonzero(where[:whole].view(np.uint64) != 0)
-    word, byte = np.nonzero(where[:whole].reshape(-1, 8)[words])
-    return np.concatenate([words[word] * 8 + byte, np.flatnonzero(where[whole:]) + whole])
-
-
-def _controls(codes: _Codes, found: Ints) -> Ints:
+def _controls(codes: Codes, found: Ints) -> Ints:
     """Control characters but newlines, which no string may hold as they are; what belongs to a newline is none."""
     return found[(codes[found] != _RETURN) | (codes[found + 1] != _NEWLINE)] if found.size else found
 
@@ -133,7 +115,7 @@ def _escaping(found: Ints) -> Ints:
     return cast("Ints", found[since & 1 == 0])
 
 
-def _unescaped(codes: _Codes, quotes: Ints, escapes: Ints) -> Ints:
+def _unescaped(codes: Codes, quotes: Ints, escapes: Ints) -> Ints:
     escaped = escapes[codes[escapes + 1] == _QUOTE] + 1
     if not escaped.size:
         return quotes
@@ -142,7 +124,7 @@ def _unescaped(codes: _Codes, quotes: Ints, escapes: Ints) -> Ints:
     return quotes[kept]
 
 
-def _valid(codes: _Codes, escapes: Ints) -> Bits:
+def _valid(codes: Codes, escapes: Ints) -> Bits:
     """Whether what follows a backslash is an escape of JSON."""
     after = codes[escapes + 1]
     valid = _AFTER_ESCAPE[after]
@@ -152,20 +134,22 @@ def _valid(codes: _Codes, escapes: Ints) -> Bits:
     return valid
 
 
-def _in_keys(codes: _Codes, opens: Ints, closes: Ints, escapes: Ints) -> Ints:
+def _in_keys(codes: Codes, opens: Ints, closes: Ints, escapes: Ints) -> Ints:
     """Characters of keys that are written by their number: a key may be one that is read in disguise."""
     found = escapes[codes[escapes + 1] == ord("u")]
     string = np.searchsorted(opens, found, "right") - 1
     return cast("Ints", found[~_AFTER_VALUE[codes[closes[string] + 1]]]) if found.size and opens.size else found
 
 
-def _unread(codes: _Codes, opens: Ints, closes: Ints) -> Ints:
+def _unread(codes: Codes, opens: Ints, closes: Ints) -> Ints:
     """Which strings are values of keys whose text is not read. The string before such a one is its key."""
     between = opens[1:] - closes[:-1]
-    at = np.flatnonzero((between > 1) & (between < _APART) & (closes[1:] > opens[1:] + 1)) + 1
+    at = np.flatnonzero((between > 1) & (between < _APART) & (closes[1:] - opens[1:] > 1)) + 1
     end = closes[at - 1]
-    valued = (codes[end + 1] == _COLON) & _AFTER_COLON[codes[opens[at] - 1]] & _AFTER_VALUE[codes[closes[at] + 1]]
-    at, end = at[valued], end[valued]
+    before = codes[opens[at] - 1]
+    valued = (codes[end + 1] == _COLON) & ((before == _COLON) | (before == _SPACE))
+    if not valued.all():
+        at, end = at[valued], end[valued]
     begin = opens[at - 1]
     marks = _marks(codes[begin + 1], codes[end - 1], end - begin - 1)
-    return cast("Ints", at[~_READ[marks]])
+    return at[~_READ[marks]]

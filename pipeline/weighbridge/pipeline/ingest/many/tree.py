@@ -15,7 +15,7 @@ import numpy as np
 
 from weighbridge.pipeline.ingest.many.columns import row_of
 from weighbridge.pipeline.ingest.many.linear import LARGEST, Count, Question, Rest, Sum, Trace
-from weighbridge.pipeline.ingest.many.runs import Bits, Ints
+from weighbridge.pipeline.ingest.many.places import Bits, Ints
 from weighbridge.pipeline.ingest.many.template import Template
 from weighbridge.pipeline.ingest.reading import UsageReading, read_parts
 
