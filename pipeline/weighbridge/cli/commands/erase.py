@@ -100,7 +100,11 @@ def _write(found: Erased, *, billing_too: bool) -> None:
         )
     gone = billing_too and found.erasure_id
     for path in found.pages:
-        write_line(f"erased: {path}; the next night writes it again" if gone else f"shows it: {path}")
+        write_line(
+            f"erased: {path}; the next night writes it again, unless retention took rows of its month"
+            if gone
+            else f"shows it: {path}"
+        )
     for path in (*found.held_pages, *found.held_segments):
         write_line(f"held: {path}")
     for path in found.not_yet:
