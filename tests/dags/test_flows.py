@@ -155,7 +155,7 @@ def test_a_backfill_does_its_days_and_their_months_anew(told: Told) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("reversed", "the first day 2026-01-07 is after the last day 2026-01-06; give them in order"),
+        ("reversed", "--until 2026-01-06 is before --since 2026-01-07"),
         ("to come", "the first day 2199-01-01 is still to come"),
     ],
 )
