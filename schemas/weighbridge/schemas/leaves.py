@@ -268,7 +268,9 @@ def flatten(usage: object, key: bytes, path: str = "usage") -> Flattened:
 def _walk(out: Flattened, path: str, name: str, value: object, key: bytes, depth: int) -> None:
     if value is None:
         return
-    if depth > MAX_DEPTH:
+    if type(value) is int and depth <= MAX_DEPTH and len(out.leaves) < MAX_LEAVES:  # as most leaves are
+        _scalar(out, path, name, value)
+    elif depth > MAX_DEPTH:
         out.refusals.append(Refusal(path, QuarantineReason.TOO_DEEP))
     elif len(out.leaves) >= MAX_LEAVES:
         if not out.refusals or out.refusals[-1].reason is not QuarantineReason.TOO_LARGE:

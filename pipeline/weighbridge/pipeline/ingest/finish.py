@@ -76,7 +76,9 @@ def _told(part: object, depth: int) -> Iterator[str]:
             yield told
     if depth:
         for name in _OBJECTS:
-            yield from _told(part.get(name), depth - 1)
+            inside = part.get(name)
+            if inside is not None:
+                yield from _told(inside, depth - 1)
         for name in _LISTS:
             items = part.get(name)
             if isinstance(items, list) and items:

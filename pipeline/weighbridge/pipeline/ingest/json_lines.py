@@ -11,10 +11,9 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import ContractError
@@ -30,8 +29,7 @@ _MAX_DIGITS = 40
 _HUGE: int = 10**_MAX_DIGITS
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line that is not blank.
 
     Attributes:

@@ -91,7 +91,7 @@ def _numbered(lines: Iterator[Line], lists: Sequence[str]) -> Iterator[Line]:
     for line in lines:
         held = _held(line.value, lists)
         if held is None:
-            yield Line(number if unfolded else line.number, line.value, line.reason)
+            yield Line(number, line.value, line.reason) if unfolded else line
             number += 1
             continue
         unfolded = True

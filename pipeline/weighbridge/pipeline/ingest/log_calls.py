@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -45,4 +46,10 @@ class LogCalls:
 def _told(call: Call) -> bytes:
     """The hash of all that a call tells: a file may hold millions, and each would be kept to be compared."""
     parts = [(part.ended.value, list(map(tuple, part.flattened.leaves))) for part in call.parts]
-    return blake2b(repr((call.attempt, call.tenant, parts)).encode(), digest_size=16).digest()
+    told = (call.attempt, call.tenant, parts)
+    try:
+        # Of this version, because from the next one on equal values may be written in two ways.
+        shown = marshal.dumps(told, 2)
+    except ValueError:  # a value that is no plain one
+        shown = repr(told).encode()
+    return blake2b(shown, digest_size=16).digest()

@@ -62,7 +62,8 @@ class LogFormat:
 
     def marked(self, names: Collection[str]) -> bool:
         """Whether a record with these fields is of this log."""
-        return any(all(map(names.__contains__, mark)) for mark in self.marks)
+        found = names.keys() if isinstance(names, dict) else set(names)
+        return any(found >= mark for mark in self.marks)
 
     def records(self, path: Path) -> Iterator[Line]:
         """The records of a file, in order, numbered from 0.
@@ -230,12 +231,15 @@ def _apart(held: dict[str, object], places: dict[str, _Place], named: dict[str, 
 
 def joined(*several: Flattened) -> Flattened:
     """The leaves of several objects of one record together, in the order of their paths."""
-    return Flattened(
-        sorted((leaf for one in several for leaf in one.leaves), key=PATH),
-        sorted(refusal for one in several for refusal in one.refusals),
-        sum(one.dropped_strings for one in several),
-        [path for one in several for path in one.integral_floats],
-    )
+    out = Flattened()
+    for one in several:
+        out.leaves += one.leaves
+        out.refusals += one.refusals
+        out.dropped_strings += one.dropped_strings
+        out.integral_floats += one.integral_floats
+    out.leaves.sort(key=PATH)
+    out.refusals.sort()
+    return out
 
 
 def microseconds(start: datetime | None, end: datetime | None) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import cache
 
 from weighbridge.pipeline.ingest.dialects._logs import SUMMED_TOTAL
 from weighbridge.pipeline.ingest.log_leaves import PATH
@@ -13,8 +14,8 @@ def summed_apart(
     leaves: Flattened,
     containers: Sequence[str],
     total: str,
-    addends: Sequence[str],
-    parts: Collection[str] | None = None,
+    addends: tuple[str, ...],
+    parts: frozenset[str] | None = None,
 ) -> Flattened:
     """The leaves, with a total that is the sum of its addends called `summed_total`.
 
@@ -29,23 +30,26 @@ def summed_apart(
         parts: names of counts that a log adds up beside them; null where it adds up these two alone.
     """
     counts = {path: count for path, count, _ in leaves.leaves if count is not None}
-    summed = {
-        container + total
-        for container in containers
-        if container + total in counts and counts[container + total] == _sum(counts, container, addends, parts)
-    }
+    summed = set()
+    for container in containers:
+        told = counts.get(container + total)
+        if told is not None:
+            # A record tells few of the many names it could.
+            added = _added(container, addends, parts)
+            if told == sum([count for path, count in counts.items() if path in added]):
+                summed.add(container + total)
+    if not summed:
+        return leaves
     plain = {container + name for container in containers for name in (total, *addends)}
-    beside = any(n and path not in plain and path.startswith(tuple(containers)) for path, n in counts.items())
-    if not summed or not beside:
+    if not any(n and path not in plain and path.startswith(tuple(containers)) for path, n in counts.items()):
         return leaves
     renamed = [_renamed(leaf, total) if leaf.path in summed else leaf for leaf in leaves.leaves]
     return Flattened(sorted(renamed, key=PATH), leaves.refusals, leaves.dropped_strings, leaves.integral_floats)
 
 
-def _sum(counts: dict[str, int], container: str, addends: Sequence[str], parts: Collection[str] | None) -> int:
-    # A record tells few of the many names it could.
-    told = ((path.removeprefix(container), n) for path, n in counts.items() if path.startswith(container))
-    return sum(n for name, n in told if name in addends or (parts is not None and name in parts))
+@cache
+def _added(container: str, addends: tuple[str, ...], parts: frozenset[str] | None) -> frozenset[str]:
+    return frozenset(container + name for name in (*addends, *(parts or ())))
 
 
 def _renamed(leaf: Leaf, total: str) -> Leaf:

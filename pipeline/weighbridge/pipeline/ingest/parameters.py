@@ -38,15 +38,17 @@ _LENGTHS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def parameters(request: object) -> dict[str, int | float | None]:
+def parameters(request: object) -> dict[str, int | float]:
     """The parameter columns of `attempt` that a request states; what it does not state is left out."""
     if not isinstance(request, dict):
         return {}
     places = [request, *(request[name] for name in _HOLDERS if isinstance(request.get(name), dict))]
-    found: dict[str, int | float | None] = dict.fromkeys(_COLUMNS)
+    found: dict[str, int | float] = {}
     for column in {_COLUMN_OF[name] for place in places for name in place if name in _COLUMN_OF}:
         names, read = _COLUMNS[column]
-        found[column] = next((n for n in map(read, _values(places, names)) if n is not None), None)
+        number = _first(places, names, read)
+        if number is not None:
+            found[column] = number
     return found
 
 
@@ -56,8 +58,16 @@ def asks_for_usage(request: object) -> bool:
     return isinstance(options, Mapping) and options.get("include_usage") is True
 
 
-def _values(places: list[Mapping[str, object]], names: tuple[str, ...]) -> list[object]:
-    return [place[name] for place in places for name in names if place.get(name) is not None]
+def _first(
+    places: list[dict[str, object]], names: tuple[str, ...], read: Callable[[object], int | float | None]
+) -> int | float | None:
+    """The first value under one of these names that reads as a number."""
+    for place in places:
+        for name in names:
+            number = read(place[name]) if name in place else None
+            if number is not None:
+                return number
+    return None
 
 
 def _integer(value: object) -> int | None:

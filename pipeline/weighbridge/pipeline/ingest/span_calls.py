@@ -71,6 +71,7 @@ _PAIRS = (
     ("ai.usage.promptTokens", "ai.usage.completionTokens"),
 )
 _TOTALS = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens")
+_PLAIN = frozenset((*_TOTALS, *(name for pair in _PAIRS for name in pair)))
 # Operations that call a model, and those that stand around such calls.
 _CALLS = frozenset({"chat", "text_completion", "generate_content", "embeddings", "completion", "llm", "embedding"})
 _AROUND = frozenset({"invoke_agent", "create_agent", "execute_tool", "invoke_workflow", "agent", "chain", "tool"})
@@ -96,8 +97,8 @@ class SpanUsage:
             span: the span as its file has it.
             also: further attributes to keep.
         """
-        wanted = (KEPT | set(also)) & span.attributes.keys()
-        kept = replace(span, attributes={name: span.attributes[name] for name in sorted(wanted)})
+        wanted = sorted(name for name in span.attributes if name in KEPT or name in also)
+        kept = replace(span, attributes={name: span.attributes[name] for name in wanted})
         return cls(kept, _unsummed(named_leaves(kept.attributes)))
 
     @property
@@ -164,8 +165,7 @@ def _unsummed(leaves: Flattened) -> Flattened:
     A library may write it under the root of another: OpenLLMetry's total of `gen_ai.usage` is in `llm.usage`.
     """
     counts = {leaf.path: leaf.integer for leaf in leaves.leaves if leaf.integer is not None}
-    addends = {name for pair in _PAIRS for name in pair}
-    if not any(count for name, count in counts.items() if name not in addends and name not in _TOTALS):
+    if not any(count for name, count in counts.items() if name not in _PLAIN):
         return leaves
     sums = {counts[one] + counts[other] for one, other in _PAIRS if one in counts and other in counts}
     out = [
@@ -202,7 +202,7 @@ def call_of(told: SpanUsage, tenant: object = None, task: object = None, notes: 
         "finish_reason": finish_reason([{"finish_reason": _last(first(attributes, _FINISH))}]),
         "usage_expected": status is AttemptStatus.SUCCEEDED,
         "total_us": microseconds(span.start, span.end),
-        **parameters({name: attributes.get(f"gen_ai.request.{name}") for name in _SETTINGS}),
+        **parameters({name: attributes.get(path) for name, path in zip(_SETTINGS, _SETTING_NAMES, strict=True)}),
     }
     parts = _parts(told, status)
     if told.empty_error:

@@ -153,16 +153,16 @@ def _attributes(items: object) -> dict[str, object] | None:
         return None
     found: dict[str, object] = {}
     for item in items:
-        name = at(item, "key")
+        name = item.get("key") if isinstance(item, dict) else None
         if not isinstance(name, str):
             return None
-        found[name] = _value(at(item, "value"))
+        found[name] = _value(item.get("value"))
     return found
 
 
 def _value(value: object) -> object:
     """One typed value. Integers of 64 bits come as text, for JavaScript has none."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     for kind in ("stringValue", "boolValue", "doubleValue", "string_value", "bool_value", "double_value"):
         if kind in value:

@@ -104,7 +104,7 @@ def _charged(row: Mapping[str, object]) -> Flattened:
     costs = first(row, _FIELDS["cost"])
     # Some types have a dot in their name.
     told = {LANGFUSE_COSTS[name]: cost for name, cost in _items(costs) if name in LANGFUSE_COSTS}
-    return named_leaves(told | {path: row.get(name) for name, path in _CALCULATED})
+    return named_leaves(told | {path: row[name] for name, path in _CALCULATED if name in row})
 
 
 def _items(costs: object) -> Iterable[tuple[str, object]]:
