@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from weighbridge.pipeline.baseline.baseline import BaselineResult
-from weighbridge.pipeline.run import steps
 from weighbridge.pipeline.run.demo import new_home
 from weighbridge.pipeline.run.failed import run_failed
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.steps import BASELINE, baseline
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
@@ -75,7 +75,7 @@ def found(amount: str) -> Finding:
 def judged(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
     """The days that are judged have these findings."""
     result = BaselineResult((date(2026, 3, 3),), 1, 1, 1, 1, 0, 0, findings, ())
-    monkeypatch.setattr(steps, "judge", lambda _home, _days: result)
+    monkeypatch.setattr(baseline, "judge", lambda _home, _days: result)
 
 
 def test_a_finding_is_sent_once_and_again_when_it_is_another(
@@ -83,9 +83,9 @@ def test_a_finding_is_sent_once_and_again_when_it_is_another(
 ) -> None:
     judged(monkeypatch, found("5"))
     for sent in (1, 0):
-        assert steps.BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == sent
+        assert BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == sent
     judged(monkeypatch, found("6"))
-    assert steps.BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == 1
+    assert BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == 1
     assert [post["findings"][0]["amount"] for post in receiver.posted] == ["5", "6"]
 
 
@@ -94,9 +94,9 @@ def test_what_nobody_took_is_sent_by_the_next_night(
 ) -> None:
     judged(monkeypatch, found("5"))
     receiver.status = 503
-    assert steps.BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == 0
+    assert BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == 0
     receiver.status = 200
-    assert steps.BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == 1
+    assert BASELINE.work(home, ["2026-03-03"], date(2026, 3, 4)).counts["sent"] == 1
     assert len(receiver.posted) == 2
 
 
@@ -109,7 +109,7 @@ def test_a_receiver_that_is_named_later_gets_what_was_found_before(
 
     def told(**alerts: object) -> int:
         given = replace(home, settings=replace(home.settings, alerts={**home.settings.alerts, **alerts}))
-        return steps.BASELINE.work(given, ["2026-03-03"], date(2026, 3, 4)).counts["sent"]
+        return BASELINE.work(given, ["2026-03-03"], date(2026, 3, 4)).counts["sent"]
 
     assert [told(webhook=None), told(), told(), told(severity=Severity.NOTICE), told()] == [0, 1, 0, 1, 0]
     assert [post["findings"][0]["amount"] for post in receiver.posted] == ["5", "2"]

@@ -1,0 +1,37 @@
+"""Gaps, their causes, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from weighbridge.pipeline.reconcile.announced import settled
+from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
+from weighbridge.pipeline.run.forgotten import settled_months
+from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.rooms import weigh
+from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day
+from weighbridge.pipeline.run.steps.units import touches
+
+_WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
+
+
+def reconcile_marks(home: Home, _today: date) -> dict[str, str]:
+    """Months with rows, marked by them, by what was booked around their ends, and by what can get no more ids."""
+    lake = home.lake()
+    days = marks_by_day(lake, _WEIGHED)
+    closed = settled(lake, home.settings.ids_grace_days)
+    out = {}
+    for month in months_to_weigh(lake):
+        about = [f"{day} {mark}" for day, mark in days.items() if touches(month, day)]
+        out[month] = hashed([home.key_id, *about, *(day for day in closed if touches(month, day))])
+    return out
+
+
+def _reconcile(home: Home, months: Sequence[str], _today: date) -> Work:
+    done = weigh(home, months).values()
+    counts = {"attempts": sum(each.attempts for each in done), "findings": sum(len(each.findings) for each in done)}
+    return Work({"months": len(months), **counts})
+
+
+STEP = Step("reconcile", reconcile_marks, _reconcile, rests=settled_months)
