@@ -181,3 +181,43 @@ def test_recorded_answers_are_read_as_each_of_them_is(shared_real: Path, tmp_pat
     path = tmp_path / "records.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in asked), encoding="utf-8")
     assert_frame_equal(pl.concat(read_usage_file(path)), wanted)
+
+
+RECORDED: dict[str, object] = {
+    "provider": "openai",
+    "api_flavor": "openai_chat",
+    "model": "gpt-4o",
+    "response_model": "gpt-4o-2024-08-06",
+    "response": {"usage": {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}, "id": "x"},
+}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"meta_headers": {"x-amzn-bedrock-input-token-count": "5"}},
+        {"api": "openai_chat"},
+        {"api": "anthropic_messages"},
+        {"calls_in_record": 2},
+        {"api_flavor": None},
+        {"api_flavor": 7},
+        {"response": "a text"},
+        {"response": None, "usage": {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3}},
+        {"response": [{"usage": {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3}}]},
+        {"response_model": ""},
+        {"provider": "local_server(8000)"},
+    ],
+    ids=str,
+)
+def test_words_of_recorded_answers_are_understood(odd: dict[str, object], tmp_path: Path) -> None:
+    """Among others of their form, in a file and as records."""
+    records = [
+        {**RECORDED, **odd, "response_id": f"r-{number}"} if number % 2 else {**RECORDED, "id": f"r-{number}"}
+        for number in range(6)
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    wanted = one_by_one(enumerate(records))
+    assert_frame_equal(read_usage_batch(records), wanted)
+    assert_frame_equal(pl.concat(read_usage_file(path)), wanted)

@@ -94,10 +94,8 @@ def _check_out(out: Path) -> None:
 def _written(path: Path, out: Path, *, as_json: bool) -> int:
     """Readings of a file as Parquet, and what became of its lines."""
     from weighbridge.pipeline.ingest.many.parquet import write_readings
-    from weighbridge.pipeline.ingest.recorded_file import has_recorded, nameless, write_recorded
 
-    source = _STANDARD_INPUT if path == _PIPED else path
-    done = write_recorded(source, out) if has_recorded(source) else write_readings(source, out)
+    done = write_readings(_STANDARD_INPUT if path == _PIPED else path, out)
     verdicts, errors = dict(sorted(done.verdicts.items())), dict(sorted(done.errors.items()))
     if as_json:
         write_json({"records": done.records, "readings": done.rows, "verdicts": verdicts, "errors": errors})
@@ -107,7 +105,7 @@ def _written(path: Path, out: Path, *, as_json: bool) -> int:
     for reason, count in errors.items():
         trouble = _TROUBLE[QuarantineReason(reason)]
         complain(f"{counted(count, 'line')}: {trouble}")
-    if not done.records or nameless(out) == done.records:
+    if done.nameless == done.records:
         complain(_NO_API if done.records else _NO_RECORD)
         return USAGE
     return FINDINGS if errors or done.unreadable or done.verdicts[Verdict.CONTRADICTORY] else CLEAN

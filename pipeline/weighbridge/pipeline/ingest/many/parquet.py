@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from weighbridge.pipeline.ingest.many.columns import SCHEMA
 from weighbridge.pipeline.ingest.many.many import read_usage_file
+from weighbridge.schemas.enumerations import Verdict
 
 _TEXTS = [name for name, kind in SCHEMA.items() if kind == pl.String()]
 
@@ -26,11 +27,13 @@ class Written:
         verdicts: of how many readings each verdict is.
         errors: lines that hold no record, by why; each has a row with nothing else.
         unreadable: records with a value that is no count.
+        nameless: records that name no API, and are UNKNOWN for that.
     """
 
     rows: int = 0
     records: int = 0
     unreadable: int = 0
+    nameless: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
@@ -38,7 +41,9 @@ class Written:
         """Count the rows of a frame of readings."""
         read = frame.filter(pl.col("error").is_null())
         self.rows += frame.height
-        self.records += read.filter(pl.col("child") == 0).height
+        own = read.filter(pl.col("child") == 0)
+        self.records += own.height
+        self.nameless += own.filter(pl.col("api").is_null(), verdict=str(Verdict.UNKNOWN)).height
         self.unreadable += read.filter(pl.col("flags").list.contains("unreadable")).height
         self.verdicts.update(dict(read["verdict"].value_counts().rows()))
         self.errors.update(dict(frame["error"].drop_nulls().value_counts().rows()))

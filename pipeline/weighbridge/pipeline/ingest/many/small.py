@@ -13,6 +13,7 @@ import orjson
 
 from weighbridge.pipeline.ingest.json_lines import MAX_NESTING
 from weighbridge.pipeline.ingest.reading import day_of
+from weighbridge.pipeline.ingest.recorded import as_record, why_unread
 from weighbridge.schemas.leaves import BARE, CONTAINERS
 
 Tree = dict[str, Any]
@@ -50,7 +51,7 @@ def compact(line: bytes, *, escapes: bool = True) -> bytes | None:
         record = orjson.loads(line)
         # A key that is named twice is lost in parsing, and with it a colon.
         if type(record) is dict and orjson.dumps(record).count(b":") == line.count(b":"):
-            return orjson.dumps(_small(record))
+            return None if why_unread(record) else orjson.dumps(_small(as_record(record)))
     except ValueError:
         pass
     return None
@@ -58,7 +59,9 @@ def compact(line: bytes, *, escapes: bool = True) -> bytes | None:
 
 def packed(record: Mapping[str, Any]) -> bytes | None:
     """The same of a record that is parsed; null where it holds what JSON has no word for."""
-    small = _small(record)
+    if why_unread(record):
+        return None
+    small = _small(as_record(record))
     try:
         line = orjson.dumps(small, option=_OPTIONS)
     except (TypeError, ValueError, RecursionError):

@@ -20,11 +20,12 @@ from weighbridge.pipeline.ingest.json_lines import parse
 from weighbridge.pipeline.ingest.many.runs import runs_of
 from weighbridge.pipeline.ingest.parts import Part, parts_of
 from weighbridge.pipeline.ingest.reading import day_of, named
+from weighbridge.pipeline.ingest.recorded import FLAVOR
 
 # Beyond any run of digits that is read as a number here, and within 64 bits.
 _MARK = 2 * 10**18
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?)(\d+)((?:\.\d+)?(?:[eE][+-]?\d+)?)', re.DOTALL)
-# What a record may hold beside its answer, and is then read with it.
+# What a record may hold beside its answer, and is then read with it; and the sign that it is in other words.
 _BESIDE = ("context", "headers", "events", "at")
 # Keys whose value decides how the rest is read.
 _DECIDING = frozenset({"error", "status", "type", "modality", "ttl"})
@@ -129,7 +130,7 @@ def template_of(line: bytes) -> Template | None:
 def _plain(record: Mapping[str, object]) -> bool:
     """Whether a record is one answer that is told by one object, and no number in it decides how it is read."""
     told = [value for name in ("usage", "response") if (value := record.get(name)) is not None]
-    if len(told) != 1 or any(record.get(name) is not None for name in _BESIDE):
+    if len(told) != 1 or FLAVOR in record or any(record.get(name) is not None for name in _BESIDE):
         return False
     return isinstance(told[0], Mapping) and not _decides(told[0])
 
