@@ -153,6 +153,7 @@ CASES: list[tuple[str, str, Row, Row]] = [
     ("reconciled", "identity.gap", {"reported": 9, "observed": 12, "gap": -3}, {"gap": 3}),
     ("finding", "identity.difference", {"expected": 9, "observed": 7, "difference": -2}, {"difference": 2}),
     ("finding", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
+    ("segment", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
     ("receipt", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
     ("usage_period", "leaves.leaf_shape", {}, {"leaf_integers": [3, 4]}),
     ("usage_period", "order.period_start", {}, {"period_start": MOMENT.replace(hour=23)}),
