@@ -168,6 +168,48 @@ def test_a_hold_is_placed_listed_and_released(weighbridge: Call, home: Path) -> 
     assert weighbridge("retention", "release", "0" * 8, "--why", "x", "--config", home).code == 2
 
 
+def test_an_erasure_that_a_hold_stops_says_so_until_it_is_finished(weighbridge: Call, home: Path) -> None:
+    about = ("--tenant", NAME, "--billing-too", "--config", home)
+    for scope in ((), ("--all", "--tenant", NAME)):
+        ran = weighbridge("retention", "hold", *scope, "--why", "everything", "--config", home)
+        assert (ran.code, "--all" in ran.err, "--tenant, --bucket, --since, --until, --table" in ran.err) == (
+            2,
+            True,
+            True,
+        )
+    assert weighbridge("retention", "hold", "--all", "--why", "file 7", "--by", "law", "--config", home).code == 0
+    assert re.search(r"│ everything( +│){5} file 7 ", weighbridge("retention", "holds", "--config", home).out)
+    (hold,) = weighbridge("retention", "holds", "--json", "--config", home).json
+    shown, ran = weighbridge("erase", *about, "--dry-run"), weighbridge("erase", *about)
+    assert (shown.code, ran.code) == (0, 1)
+    told = f"hold {hold['hold_id'][:8]}, placed by law on {TODAY}\nNext: release it (`weighbridge retention release ID"
+    for out in (shown.out, ran.out):
+        assert told in out
+        assert "file 7" not in out
+    assert "not finished: a legal hold keeps some of it" in ran.out
+    assert "searched: nothing is left beside what is held, which was not searched for" in ran.out
+    assert "nothing is left\n" not in ran.out
+    held = [{line for line in out.splitlines() if "held: " in line} for out in (shown.out, ran.out)]
+    assert held[0] == held[1] != set()
+    weighbridge("retention", "release", hold["hold_id"][:8], "--why", "settled", "--config", home)
+    ended = weighbridge("retention", "apply", "--config", home)
+    assert ended.code == 0
+    assert "1 erasure finished now" in ended.out
+    assert "come back" not in ended.out
+    assert lake(home).rows("attempt") == 2
+
+
+def test_a_tenant_nothing_is_known_of_is_remembered_where_that_is_meant(weighbridge: Call, home: Path) -> None:
+    whom = ("erase", "--tenant", "late", "--config", home)
+    assert weighbridge(*whom).code == 2
+    assert weighbridge(*whom, "--even-if-unknown").code == 0
+    assert len(list((home / "retention" / "erasures").iterdir())) == 1
+    assert weighbridge(*whom).code == 0, "known by the erasure of before"
+    recorded(home, "new", 1)
+    unsealed = weighbridge("erase", "--tenant", "new", "--json", "--config", home)
+    assert (unsealed.code, len(unsealed.json["not_yet"]) > 0) == (1, True), "known by a file that is not sealed yet"
+
+
 def test_a_tenant_is_erased_by_its_plain_name_and_the_name_goes_nowhere(
     weighbridge: Call, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -227,7 +269,10 @@ def test_a_bucket_of_a_tenant(weighbridge: Call, home: Path) -> None:
     ("options", "said"),
     [
         ((), "nobody is named"),
-        (("--subject", "5"), "nobody is named"),
+        (("--subject", "5"), "a bucket needs --tenant"),
+        (("--tenant", "team-nobody"), "the lake knows no such tenant"),
+        (("--tenant", "team-nobody", "--dry-run"), "say so with --even-if-unknown"),
+        (("--tenant", NAME, "--subject", "17"), "the tenant has no bucket 17 here; known of it: 5."),
         (("--subject", "nowhere.txt"), "neither the number of a bucket nor a file"),
         (("--tenant", " "), "the tenant's name is empty"),
         (("--tenant", "x", "--by", "two words"), "who asked is no name"),
@@ -265,7 +310,7 @@ def test_what_was_not_sealed_goes_once_it_arrives_in_the_lake_or_in_the_spool(we
     first, *_ = sorted(set((home / "spool").glob("*.segment")) - sealed)
     weighbridge("ingest", first, "--config", home)
     assert traces(home) != []
-    assert len(weighbridge("retention", "apply", "--json", "--config", home).json["repeated"]) == 1
+    assert len(weighbridge("retention", "apply", "--json", "--config", home).json["finished"]) == 1
     assert weighbridge("findings", "ls", "--code", "erasure_unfinished", "--json", "--config", home).json == []
     weighbridge("ingest", home / "spool", "--config", home)
     assert traces(home) == []

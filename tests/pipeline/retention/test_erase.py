@@ -24,6 +24,7 @@ from weighbridge.pipeline.retention.subject import Subject
 from weighbridge.schemas.enumerations import ReceiptMethod
 from weighbridge.schemas.errors import ConfigError, LakeBusyError
 from weighbridge.schemas.identity import erased
+from weighbridge.schemas.keys import KeyScope
 from weighbridge.schemas.segment import verify_segment
 
 DAYS = [date(2026, 2, 28), date(2026, 3, 1)]
@@ -291,9 +292,17 @@ def test_a_hold_stops_an_erasure_and_its_release_finishes_it(world: World) -> No
     assert {name for name in world.keys.names() if name.startswith(ACME)} == {
         f"{ACME}.3.2026-02.{kind}.1" for kind in ("ids", "traces")
     }
+    assert [each.hold_id for each in found.holds] == [hold.hold_id]
+    assert found.held["keys"] == 2
+    before = set(world.keys.names())
+    world.add(ACME, DAYS[1:])
+    since = set(world.keys.names()) - before
+    back = nightly(world)
+    assert (len(back.repeated), back.finished, back.furthered) == (1, (), ()), "what the hold keeps is still there"
     release(world.ledger, hold, why="settled", by="counsel", now=NOW)
-    nightly(world)
-    assert [name for name in world.keys.names() if name.startswith(ACME)] == []
+    ended = nightly(world)
+    assert (ended.repeated, ended.finished, ended.furthered) == ((), (found.erasure_id,), ())
+    assert {name for name in world.keys.names() if name.startswith(ACME)} == since, "of data since"
     assert world.lake.scan("attempt").collect()["tenant"].unique().to_list() == [BETA]
     assert [(each.what, each.path.parent.name) for each in search([world.root], everything(made, ACME))
             if each.path.parent.name not in {"content-keys", "holds"}] == []  # fmt: skip
@@ -381,6 +390,34 @@ def test_nobody_is_erased_from_an_empty_lake(world: World) -> None:
     assert nightly(world).receipts == ()
 
 
+@pytest.mark.parametrize("where", ["segment", "pack", "key", "page", "memory"])
+def test_whoever_is_known_by_one_place_alone_is_known(world: World, where: str) -> None:
+    whom = Subject(tenant=ACME)
+    with pytest.raises(ConfigError, match="knows no such tenant"):
+        done(world, whom, only_known=True)
+    assert not world.ledger.folder.exists()
+    if where == "segment":
+        other = World(world.root / "other")
+        shutil.move(other.seal("own", other.add(ACME, DAYS[:1])), world.spool)
+    elif where == "pack":
+        folder = world.closes / "2026-02" / "rows" / "attempt"
+        folder.mkdir(parents=True)
+        rows = framed("attempt", rows_of(World(world.root / "other").add(ACME, DAYS[:1]))["attempt"])
+        rows.write_parquet(folder / "2026-02-28.parquet")
+    elif where == "key":
+        world.keys.current(KeyScope(ACME, 3, "2026-02"))
+    elif where == "page":
+        (world.reports / "weighbridge-2026-02.html").write_text(f"<td>{ACME}</td>")
+    else:
+        done(world, whom)
+    preview(world.places, whom, now=NOW, only_known=True)
+    if where in {"segment", "pack", "key"}:
+        preview(world.places, Subject(tenant=ACME, bucket=3), now=NOW, only_known=True)
+    if where != "memory":  # all of a tenant was erased: whatever bucket it had
+        with pytest.raises(ConfigError, match=r"has no bucket 17 here; known of it: (3|none)"):
+            preview(world.places, Subject(tenant=ACME, bucket=17), now=NOW, only_known=True)
+
+
 def test_whoever_is_not_there_takes_nothing_of_others_along(world: World) -> None:
     world.add(BETA, DAYS[:1])
     before = world.lake.digests()
@@ -393,7 +430,7 @@ def test_whoever_is_not_there_takes_nothing_of_others_along(world: World) -> Non
     ("subject", "said"),
     [
         (Subject(), "nobody is named"),
-        (Subject(bucket=3), "nobody is named"),
+        (Subject(bucket=3), "a bucket needs --tenant"),
         (attempts(), "names no attempt"),
         (Subject(tenant=ACME, attempts=pl.DataFrame({"attempt_hi": [1], "attempt_lo": [2]})), "leave the tenant"),
     ],

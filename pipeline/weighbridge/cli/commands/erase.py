@@ -13,6 +13,7 @@ from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AcceptClock, AsJson, Config, LogLevel
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
+from weighbridge.cli.tables import ID_DIGITS
 from weighbridge.cli.whom import places_of_home, subject_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ def erase(
     ] = None,
     billing_too: Annotated[
         bool, typer.Option("--billing-too", help="Exact billing counts go as well; they stay, pseudonymous, if not.")
+    ] = False,
+    even_if_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-unknown", help="Also a tenant or bucket of which nothing is here: rows may still come."
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go; change nothing.")] = False,
     spool: Annotated[
@@ -61,10 +68,13 @@ def erase(
     places = places_of_home(home, searched=also or (), spools=spool or ())
     now = datetime.now(UTC)
     if dry_run:
-        found = preview(places, whom, now=now, billing_too=billing_too)
+        found = preview(places, whom, now=now, billing_too=billing_too, only_known=not even_if_unknown)
     else:
         asker = by or user_name()
-        found = erase_from(home, places, whom, by=asker, now=now, billing_too=billing_too, accept_clock=accept_clock)
+        found = erase_from(
+            home, places, whom, by=asker, now=now, billing_too=billing_too, only_known=not even_if_unknown,
+            accept_clock=accept_clock,
+        )  # fmt: skip
     if as_json:
         write_json(_told(found))
     else:
@@ -80,6 +90,7 @@ def _told(found: Erased) -> dict[str, object]:
         "complete": found.complete if found.erasure_id else None,
         "keys": len(found.keys),
         **{name: getattr(found, name) for name in names},
+        "holds": [{"hold_id": hold.hold_id, "by": hold.by, "since": hold.since} for hold in found.holds],
         "receipts": [receipt.receipt_id for receipt in found.receipts],
         "left": left,
     }
@@ -98,13 +109,10 @@ def _write(found: Erased, *, billing_too: bool) -> None:
             "Exact billing counts stay under the tenant's pseudonym, as accounts that the law wants kept "
             "(Article 17(3)(b) GDPR); --billing-too erases them as well."
         )
-    gone = billing_too and found.erasure_id
+    shown = f"{'erased' if found.erasure_id else 'would go'}: " if billing_too else "shows it: "
+    again = "; the next night writes it again, unless retention took rows of its month" if billing_too else ""
     for path in found.pages:
-        write_line(
-            f"erased: {path}; the next night writes it again, unless retention took rows of its month"
-            if gone
-            else f"shows it: {path}"
-        )
+        write_line(f"{shown}{path}{again}")
     for path in (*found.held_pages, *found.held_segments):
         write_line(f"held: {path}")
     for path in found.not_yet:
@@ -118,7 +126,30 @@ def _write(found: Erased, *, billing_too: bool) -> None:
     if found.left is not None:
         for each in found.left:
             write_line(f"found: {each.what} in {each.path}")
-        write_line(f"searched: {counted(len(found.left), 'trace')} left" if found.left else "searched: nothing is left")
+        write_line(_searched(found))
+    _write_holds(found)
+
+
+def _searched(found: Erased) -> str:
+    left = counted(len(found.left), "trace") if found.left else "nothing is"
+    if found.holds:
+        return f"searched: {left} left beside what is held, which was not searched for"
+    return f"searched: {left} left" if found.left else "searched: nothing is left"
+
+
+def _write_holds(found: Erased) -> None:
+    """Who keeps what was to go, and how it goes on; why stays in `retention holds`."""
+    if not found.holds:
+        return
+    write_line(
+        "not finished: a legal hold keeps some of it" if found.erasure_id else "a legal hold would keep some of it"
+    )
+    for hold in found.holds:
+        write_line(f"hold {hold.hold_id[:ID_DIGITS]}, placed by {hold.by} on {hold.since:%Y-%m-%d}")
+    one = "it" if len(found.holds) == 1 else "them"
+    write_line(
+        f"Next: release {one} (`weighbridge retention release ID --why ...`), then `weighbridge retention apply`"
+    )
 
 
 COMMAND = Command("erase", erase, KEEP, order=2)

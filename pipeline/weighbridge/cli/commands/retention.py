@@ -15,6 +15,7 @@ from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS
 from weighbridge.cli.whom import places_of_home, tenant_of
+from weighbridge.schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.retention.holds import Hold
@@ -57,7 +58,7 @@ def apply(
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Delete what is due, and whatever of earlier erasures has come back; each deletion gets a receipt.
+    """Delete what is due, and whatever of earlier erasures was held or has come back; each deletion gets a receipt.
 
     Safe to kill and to run again. Exit 1 where something could not be deleted; the next run tries it again.
     """
@@ -72,6 +73,8 @@ def apply(
                 "receipts": [_receipt(each) for each in done.receipts],
                 "resumed": done.resumed,
                 "repeated": done.repeated,
+                "finished": done.finished,
+                "furthered": done.furthered,
                 "failed": done.failed,
             }
         )
@@ -79,6 +82,14 @@ def apply(
         _write_receipts(done.receipts)
         if done.resumed:
             write_line(f"\n{counted(done.resumed, 'deletion')} of an earlier run finished")
+        if done.finished:
+            write_line(
+                f"\n{counted(len(done.finished), 'erasure')} finished now: nothing of it is held or awaited any more"
+            )
+        if done.furthered:
+            write_line(
+                f"\n{counted(len(done.furthered), 'erasure')} carried further; some of it is still held or awaited"
+            )
         if done.repeated:
             write_line(f"\n{counted(len(done.repeated), 'erasure')} carried out again: something had come back")
         for why in done.failed:
@@ -114,14 +125,25 @@ def hold(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="TABLE", help="Only this table or folder; may be repeated.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Everything of everybody; instead of tenant, days and tables.")
+    ] = False,
     by: By = None,
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Place a legal hold: by tenant, bucket, days, tables, or any of these together; with none, on everything."""
+    """Place a legal hold: by tenant, bucket, days, tables, or any of these together; or on everything, with --all."""
     from weighbridge.pipeline.retention.holds import place
 
     check_range(since, until)
+    scoped = any(each is not None for each in (tenant, bucket, since, until)) or bool(table)
+    if scoped == everything:
+        said = (
+            "--all is everything; leave out"
+            if everything
+            else "the hold is about nothing yet: say --all for everything, or name"
+        )
+        raise ConfigError(f"{said} what it is about (--tenant, --bucket, --since, --until, --table)")
     home = home_of(ctx, config, log_level)
     whom = tenant_of(home, tenant)
     places = places_of_home(home)
@@ -232,9 +254,10 @@ def _hold(hold: Hold) -> dict[str, object]:
 
 def _cells(hold: Hold) -> list[object]:
     ended = None if hold.released is None else f"{hold.released:%Y-%m-%d} by {hold.released_by}: {hold.released_why}"
+    about = [hold.tenant, hold.bucket, hold.first, hold.last, ", ".join(hold.tables) or None]
+    about = ["everything", "", "", "", ""] if all(each is None for each in about) else about
     return [
-        hold.hold_id[:ID_DIGITS], hold.tenant, hold.bucket, hold.first, hold.last, ", ".join(hold.tables) or None,
-        hold.why, hold.by, f"{hold.since:%Y-%m-%d}", ended,
+        hold.hold_id[:ID_DIGITS], *about, hold.why, hold.by, f"{hold.since:%Y-%m-%d}", ended,
     ]  # fmt: skip
 
 

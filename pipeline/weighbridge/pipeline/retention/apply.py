@@ -36,6 +36,8 @@ class Applied:
         receipts: those that were written.
         resumed: deletions of an earlier run that were finished.
         repeated: erasures of which something had come back, and was erased again.
+        finished: erasures of which something was left until now, as a hold kept it, and is no more.
+        furthered: erasures of which some was left and went now, and some is still left.
         failed: what could not be deleted, and why; the next run tries it again.
     """
 
@@ -43,6 +45,8 @@ class Applied:
     resumed: int
     repeated: tuple[str, ...]
     failed: tuple[str, ...]
+    finished: tuple[str, ...] = ()
+    furthered: tuple[str, ...] = ()
 
 
 def apply(planned: RetentionPlan, *, by: str, now: datetime) -> Applied:
@@ -64,7 +68,7 @@ def apply(planned: RetentionPlan, *, by: str, now: datetime) -> Applied:
     with places.lake.lock():
         work = Work(places, by=by, now=now)
         resumed = work.resume()
-        repeated = repeat(work)
+        again = repeat(work)
         present = plan(places, planned.policy, planned.today)
         judge = Judge(places.lake, planned.policy, planned.today, standing(places.ledger))
         for due in present.due:
@@ -84,7 +88,9 @@ def apply(planned: RetentionPlan, *, by: str, now: datetime) -> Applied:
         receipts = tuple(work.finish())
         left = plan(places, planned.policy, planned.today) if work.failed else present
         tell(places, [*of_ledger(places.ledger), *of_plan(left, deleted=not work.failed)])
-        return Applied(receipts, resumed, repeated, tuple(work.failed))
+        return Applied(
+            receipts, resumed, again.came_back, tuple(work.failed), finished=again.finished, furthered=again.furthered
+        )
 
 
 def _rows(work: Work, judge: Judge, due: Due) -> None:

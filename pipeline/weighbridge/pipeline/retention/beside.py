@@ -73,26 +73,44 @@ def forget_closed(work: Work, erasing: Erasing, *, again: bool) -> None:
     places, request = erasing.places, erasing.request
     if places.closes is None or places.forget_closed is None or not places.closes.is_dir():
         return
-    tenant, attempts = erasing.reach.subject.tenant, erasing.reach.attempts
-    about = [(hold, reach) for hold, reach in erasing.holds if hold.covers("closes")]
-    if erasing.all_of_tenant:
-        if any(hold.tenant in {None, tenant} for hold, _ in about):
-            erasing.held_closes = len(dated([places.closes]))
-            return
-    elif about:
-        told = [each for hold, reach in about for each in (reach.attempts, packs.attempts(places.closes, hold.subject))]
-        stopped = attempts.join(pl.concat([NO_ATTEMPTS, *told]), on=KEY, how="semi")
-        erasing.held_closes = packs.count(places.closes, stopped)
-        attempts = attempts.join(stopped, on=KEY, how="anti")
+    attempts = _free(erasing)
+    if attempts is None:
+        return
     through = request.last.replace(day=1) - timedelta(days=1) if again else request.last
     places.forget_closed(
         places.closes,
         places.lake,
         attempts=attempts,
-        tenant=tenant if erasing.all_of_tenant else None,
+        tenant=erasing.reach.subject.tenant if erasing.all_of_tenant else None,
         counts=request.billing_too,
         through=f"{through:%Y-%m}",
         rule=RULE,
         by=work.by,
         now=work.now,
     )
+
+
+def keeps_packs(erasing: Erasing) -> bool:
+    """Whether a hold keeps packs, or rows of packs, of an erasure; how many is in `held_closes` then."""
+    closes = erasing.places.closes
+    if closes is not None and erasing.places.forget_closed is not None and closes.is_dir():
+        _free(erasing)
+    return erasing.held_closes > 0
+
+
+def _free(erasing: Erasing) -> pl.DataFrame | None:
+    """The attempts that leave the packs, null where a hold keeps them all; `held_closes` is how many packs it keeps."""
+    closes, attempts = erasing.places.closes, erasing.reach.attempts
+    assert closes is not None
+    about = [(hold, reach) for hold, reach in erasing.holds if hold.covers("closes")]
+    if erasing.all_of_tenant:
+        if not any(hold.tenant in {None, erasing.reach.subject.tenant} for hold, _ in about):
+            return attempts
+        erasing.held_closes = len(dated([closes]))
+        return None
+    if not about:
+        return attempts
+    told = [each for hold, reach in about for each in (reach.attempts, packs.attempts(closes, hold.subject))]
+    stopped = attempts.join(pl.concat([NO_ATTEMPTS, *told]), on=KEY, how="semi")
+    erasing.held_closes = packs.count(closes, stopped)
+    return attempts.join(stopped, on=KEY, how="anti")

@@ -71,6 +71,20 @@ class Erasing:
         names = key_names(self.lake, keys) if keys is not None and keys.erases else []
         return [name for name in names if class_of_key(name) is not None and self._covers(KeyScope.of(name), name)]
 
+    def covered(self) -> list[tuple[str, str]]:
+        """Table and name of each key that is covered, held ones too.
+
+        Raises:
+            KeyUnavailableError: the provider cannot be reached.
+        """
+        kept = [(class_of_key(name), name) for name in self._covered]
+        return [(CONTENT[each][0], name) for each, name in kept if each is not None]
+
+    @property
+    def held_keys(self) -> int:
+        """How many keys that are covered a hold keeps."""
+        return len(self.covered()) - sum(map(len, self.keys.values()))
+
     @cached_property
     def keys(self) -> dict[str, list[str]]:
         """Table -> names of the keys that go: those that are covered, and that no hold keeps.
@@ -79,10 +93,7 @@ class Erasing:
             KeyUnavailableError: the provider cannot be reached.
         """
         found: dict[str, list[str]] = {}
-        for name in self._covered:
-            kept = class_of_key(name)
-            assert kept is not None
-            table, _ = CONTENT[kept]
+        for table, name in self.covered():
             if not any(holds_key(hold, KeyScope.of(name), table) for hold, _ in self.holds):
                 found.setdefault(table, []).append(name)
         return found

@@ -16,6 +16,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.retention import packs, spool
+from weighbridge.pipeline.retention.became import Repeated, became_of
 from weighbridge.pipeline.retention.beside import forget_closed, forget_pages, pages_of
 from weighbridge.pipeline.retention.deletion import masked
 from weighbridge.pipeline.retention.erasure import Erasing
@@ -33,17 +34,17 @@ from weighbridge.schemas.keys import KEY_NAME, KeyUnavailableError
 from weighbridge.schemas.tables import TABLES
 
 
-def repeat(work: Work) -> tuple[str, ...]:
-    """Hold every erasure against the places again; the ids of those of which something had come back."""
+def repeat(work: Work) -> Repeated:
+    """Hold every erasure against the places again, and finish those of which something was left."""
     places = work.places
     spool.settle(places.spools)
     asked = requests(places)
     if not asked:
-        return ()
+        return Repeated()
     holds = standing(places.ledger)
     sealed = segments(places.spools, places.acks, places.lake)
     checked, marks = places.ledger.checked(), _marks(places.lake)
-    again = []
+    told: dict[str, list[str]] = {}
     for request in asked:
         before, seen = work.made, checked.get(request.erasure_id, {})
         _wait(places, request)
@@ -60,8 +61,8 @@ def repeat(work: Work) -> tuple[str, ...]:
         except KeyUnavailableError as error:
             remember(places.ledger, request.erasure_id, left=max(1, request.left))
             work.failed.append(f"erasure {request.erasure_id[:8]}: {error}")
-        if work.made != before:
-            again.append(request.erasure_id)
+        if became := became_of(places, request, made=work.made != before):
+            told.setdefault(became, []).append(request.erasure_id)
     if not work.failed:
         left, marks = segments(places.spools, places.acks, places.lake), _marks(places.lake)
         places.ledger.check(
@@ -70,12 +71,13 @@ def repeat(work: Work) -> tuple[str, ...]:
                 for request in asked
             }
         )
-    return tuple(again)
+    return Repeated(**{name: tuple(ids) for name, ids in told.items()})
 
 
 def held_by(erasing: Erasing) -> dict[str, int]:
-    """Table, `closes` or `reports` -> rows, packs or pages of an erasure that was carried out and that a hold keeps."""
-    held = erasing.held_rows() | {"closes": erasing.held_closes, "reports": len(erasing.held_pages)}
+    """Table, `keys`, `closes` or `reports` -> rows, keys, packs or pages of an erasure that a hold keeps."""
+    beside = {"keys": erasing.held_keys, "closes": erasing.held_closes, "reports": len(erasing.held_pages)}
+    held = erasing.held_rows() | beside
     return {name: count for name, count in held.items() if count}
 
 
@@ -151,7 +153,9 @@ def carry_out(
         request = erasing.decide()
         known = work.places.ledger.entry(ERASURES, request.erasure_id) or {}
         keys = {*(request.keys or ()), *(known.get("keys") or ())}
-        work.places.ledger.write(ERASURES, request.erasure_id, request.content() | {"keys": sorted(keys)})
+        # Until all of it is done, one that is cut off is unfinished; `left` is told at its end.
+        left = request.left if known else 1
+        work.places.ledger.write(ERASURES, request.erasure_id, request.content() | {"keys": sorted(keys), "left": left})
     before = work.made
     erasing.carry_out(work)
     erasing.held_segments = spool.erase(work, erasing, sealed)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -92,15 +92,8 @@ def hashed(sealed: Iterable[Sealed], hashes: frozenset[str]) -> pl.DataFrame:
 def erase(work: Work, erasing: Erasing, sealed: Sequence[Sealed]) -> list[Path]:
     """Erase the subject from the segments of a spool; those that a hold keeps."""
     about = {"rule": RULE, "scope": erasing.request.scope}
-    known = erasing.reach.attempts
     kept, whole, rows = [], [], 0
-    for one in sealed:
-        segment = Segment(one.path)
-        reach = Reach(segment, erasing.reach.subject, known)
-        marks = {table: _marks(segment, reach, table) for table in segment.manifest.files}
-        hits = {table: int(mark.sum()) for table, mark in marks.items() if mark.any()}
-        if not hits:
-            continue
+    for one, segment, marks, hits in _hit(erasing, sealed):
         if holds_segment([hold for hold, _ in erasing.holds], one.path):
             kept.append(one.path)
         elif one.taken_in:
@@ -117,6 +110,25 @@ def erase(work: Work, erasing: Erasing, sealed: Sequence[Sealed]) -> list[Path]:
                 )  # fmt: skip
     work.files("spool", whole, rows=rows, **about)  # type: ignore[arg-type]
     return kept
+
+
+def held_by(erasing: Erasing, sealed: Sequence[Sealed]) -> list[Path]:
+    """The segments with rows of the subject that a hold keeps; nothing is changed."""
+    holds = [hold for hold, _ in erasing.holds]
+    return [one.path for one, *_ in _hit(erasing, sealed) if holds_segment(holds, one.path)] if holds else []
+
+
+def _hit(
+    erasing: Erasing, sealed: Sequence[Sealed]
+) -> Iterator[tuple[Sealed, Segment, dict[str, pl.Series], dict[str, int]]]:
+    """The segments with rows of the subject; of each table whether each row is its own, and how many are."""
+    for one in sealed:
+        segment = Segment(one.path)
+        reach = Reach(segment, erasing.reach.subject, erasing.reach.attempts)
+        marks = {table: _marks(segment, reach, table) for table in segment.manifest.files}
+        hits = {table: int(mark.sum()) for table, mark in marks.items() if mark.any()}
+        if hits:
+            yield one, segment, marks, hits
 
 
 def _marks(segment: Segment, reach: Reach, table: str) -> pl.Series:

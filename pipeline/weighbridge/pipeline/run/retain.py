@@ -116,6 +116,7 @@ def erase_from(
     by: str,
     now: datetime,
     billing_too: bool = False,
+    only_known: bool = False,
     accept_clock: bool = False,
     wait_s: float = 0,
 ) -> Erased:
@@ -131,11 +132,12 @@ def erase_from(
         by: who asked, for receipts.
         now: when.
         billing_too: billing counts go as well.
+        only_known: refuse a tenant, or a bucket of one, of which nothing is known here.
         accept_clock: the clock may be as far ahead as it is of everything known here.
         wait_s: how long to wait for another run, seconds.
 
     Raises:
-        ConfigError: the subject names nobody, or the clock is ahead; nothing was erased.
+        ConfigError: the subject names nobody, or nobody known, or the clock is ahead; nothing was erased.
         LakeBusyError: something else was writing; nothing was erased.
         KeyUnavailableError: keys cannot be listed; nothing of this request was done.
     """
@@ -145,7 +147,7 @@ def erase_from(
         settle(home)
         today = now.astimezone(UTC).date()
         with places.lake.lock(), no_news(home, [step for step in NIGHT if step is not REPORT], today):
-            return erase(places, subject, by=by, now=now, billing_too=billing_too)
+            return erase(places, subject, by=by, now=now, billing_too=billing_too, only_known=only_known)
 
 
 def checked_clock(home: Home, now: datetime, *, today: date | None = None, lake: Lake | None = None) -> None:
