@@ -87,6 +87,8 @@ test)
     find_postgres || apt_install postgresql || say "setup: no postgresql; tests that read a real table are skipped"
     # Without bytecode that is kept, each worker and each process a test starts would compile all of it anew.
     unset PYTHONDONTWRITEBYTECODE
+    # Each worker has about one core: engines that start a thread for every core wait for one another.
+    export POLARS_MAX_THREADS="${POLARS_MAX_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
     exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
 install)
