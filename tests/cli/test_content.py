@@ -168,6 +168,7 @@ def test_the_newest_days_are_not_missed_yet(weighbridge: Call, home: Path, sent:
     assert codes(weighbridge, home) == []
 
 
+@pytest.mark.system
 def test_a_night_looks_again_at_the_days_that_can_get_no_more_ids(
     weighbridge: Call, home: Path, sent: Path, tmp_path: Path
 ) -> None:

@@ -279,6 +279,7 @@ def test_nightly_does_the_whole_road_and_rests_when_nothing_is_new(
     assert "Nothing new" in again.out
 
 
+@pytest.mark.system
 def test_a_digest_says_when_two_lakes_hold_the_same_rows(weighbridge: Run, weighed: Path, tmp_path: Path) -> None:
     """The files are taken in one by one and in the opposite order."""
     shutil.copytree(weighed / "keys", tmp_path / "other" / "keys")
@@ -417,6 +418,7 @@ def test_the_demonstration_finds_exactly_what_was_put_in(weighbridge: Run, tmp_p
     assert "imulated" in Path(page).read_text()
 
 
+@pytest.mark.system
 def test_the_log_goes_to_standard_error_and_only_where_it_is_asked_for(
     weighbridge: Run, weighed: Path, fresh: Path
 ) -> None:

@@ -164,6 +164,7 @@ def test_single_attempts_go_and_the_ids_of_their_bucket_with_them(world: World) 
     assert made[0].key.to_hex() not in evidence
 
 
+@pytest.mark.system
 def test_traffic_of_later_days_stays(world: World) -> None:
     before, after = world.add(ACME, DAYS), world.add(ACME, [NOW.date() + timedelta(days=1)])
     later = world.add(ACME, [date(2026, 4, 2)])
@@ -225,6 +226,7 @@ def test_what_a_restore_brings_back_goes_again(world: World, billing_too: bool, 
     assert nightly(world).receipts == ()
 
 
+@pytest.mark.system
 def test_single_attempts_are_found_again_by_their_hashes(world: World) -> None:
     made = world.add(ACME, DAYS)
     shutil.copytree(world.root / "lake", world.root / "backup")

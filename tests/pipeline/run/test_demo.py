@@ -71,6 +71,7 @@ def test_run_again_it_finds_everything_done(shown: DemoResult) -> None:
     assert {table: again.home.lake().version(table) for table in versions} == versions
 
 
+@pytest.mark.system
 def test_an_interrupted_simulation_is_made_anew(tmp_path: Path) -> None:
     first = demo(tmp_path / "demo", attempts=100, days=3, seed=5)
     reports = files_of(first.home.reports)

@@ -141,6 +141,7 @@ def test_a_clock_that_jumps_back_opens_no_closed_month(
     assert home.lake().digests() == digests
 
 
+@pytest.mark.system
 def test_what_comes_late_for_a_closed_month_is_booked_by_the_next_night(few: Path, tmp_path: Path) -> None:
     home = copied(few, tmp_path / "home")
     segments = sorted(home.spool.glob("*.segment"))

@@ -393,6 +393,7 @@ def test_a_backfill_does_a_range_of_days_anew_and_changes_nothing_that_was_right
     assert {table: home.lake().version(table) for table in before.digests} == versions
 
 
+@pytest.mark.system
 def test_a_backfill_mends_what_was_read_wrongly(undisturbed: Home, tmp_path: Path, short: None) -> None:
     home = copied(undisturbed.root, tmp_path / "again")
     before = weighed(home)
@@ -408,6 +409,7 @@ def test_a_backfill_mends_what_was_read_wrongly(undisturbed: Home, tmp_path: Pat
     assert weighed(home) == before
 
 
+@pytest.mark.system
 def test_what_was_released_is_released_again_only_where_that_is_asked_for(
     home: Home, undisturbed: Home, short: None
 ) -> None:

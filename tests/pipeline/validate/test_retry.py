@@ -349,6 +349,7 @@ def interrupted(patch: pytest.MonkeyPatch, commits: int) -> None:
     patch.setattr(Lake, "_commit", until)
 
 
+@pytest.mark.system
 def test_killed_before_any_of_its_commits_a_retry_comes_to_the_same_end(
     new_rows: Callable[[], Rows], table: Path, mapping: Callable[[str], Path]
 ) -> None:
