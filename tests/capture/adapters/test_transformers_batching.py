@@ -21,6 +21,9 @@ from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.wire.carried import Answering, answering
 from weighbridge.schemas.identity import AttemptKey
 
+# Many models or many erasures: with the tests of whole systems.
+pytestmark = pytest.mark.system
+
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
 Row = dict[str, Any]
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15, 16], [3]]

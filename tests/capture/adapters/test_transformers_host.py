@@ -30,6 +30,9 @@ from weighbridge.capture.content import Run
 from weighbridge.capture.recorder import Recorder
 from weighbridge.schemas.enumerations import RunStream
 
+# Many models or many erasures: with the tests of whole systems.
+pytestmark = pytest.mark.system
+
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
 
 

@@ -20,6 +20,9 @@ from weighbridge.capture.layout import ACCEPTED_STEPS
 from weighbridge.capture.recorder import Recorder
 from weighbridge.schemas.enumerations import RunStream
 
+# Many models or many erasures: with the tests of whole systems.
+pytestmark = pytest.mark.system
+
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
 Pass = tuple[int, int]  # position of its first token, and how many it has
 

@@ -27,6 +27,9 @@ from weighbridge.schemas.identity import erased
 from weighbridge.schemas.keys import KeyScope
 from weighbridge.schemas.segment import verify_segment
 
+# Many models or many erasures: with the tests of whole systems.
+pytestmark = pytest.mark.system
+
 DAYS = [date(2026, 2, 28), date(2026, 3, 1)]
 NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
 COUNTS = {
