@@ -25,6 +25,9 @@ from weighbridge.capture.recorder import Limits, Recorder
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
 
+# Many models, months or demonstrations: with the tests of whole systems.
+pytestmark = pytest.mark.system
+
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
 PATH = "/v1/chat/completions"
 KEY = "0190000000007000800000000000002a"

@@ -16,6 +16,9 @@ from tests.capture.adapters.conftest import END, PAD, PROMPT, Force, check, forw
 from weighbridge.capture.adapters import transformers as adapter
 from weighbridge.capture.recorder import Recorder
 
+# Many models, months or demonstrations: with the tests of whole systems.
+pytestmark = pytest.mark.system
+
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
 PASS_US = 1000
 CALLS: dict[str, dict[str, Any]] = {

@@ -24,7 +24,7 @@ from weighbridge.pipeline.report.report import write_report
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.enumerations import Severity
 
-pytestmark = pytest.mark.xdist_group("closed months")
+pytestmark = [pytest.mark.xdist_group("closed months"), pytest.mark.system]
 
 
 def changed_later(office: Office) -> None:

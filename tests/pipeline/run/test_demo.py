@@ -17,7 +17,7 @@ from weighbridge.pipeline.simulate.expected import ExpectedFinding
 from weighbridge.pipeline.simulate.simulate import simulate
 from weighbridge.schemas.errors import ConfigError
 
-pytestmark = pytest.mark.xdist_group("demo")
+pytestmark = [pytest.mark.xdist_group("demo"), pytest.mark.system]
 
 ATTEMPTS, DAYS, FIRST_DAY = 2_000, 16, date(2026, 1, 24)
 MADE: dict[str, Any] = {"attempts": ATTEMPTS, "days": DAYS, "start": FIRST_DAY, "seed": 3}
@@ -71,7 +71,6 @@ def test_run_again_it_finds_everything_done(shown: DemoResult) -> None:
     assert {table: again.home.lake().version(table) for table in versions} == versions
 
 
-@pytest.mark.system
 def test_an_interrupted_simulation_is_made_anew(tmp_path: Path) -> None:
     first = demo(tmp_path / "demo", attempts=100, days=3, seed=5)
     reports = files_of(first.home.reports)
