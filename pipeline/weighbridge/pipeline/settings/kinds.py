@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import zoneinfo
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -22,6 +23,24 @@ _MILLION = 1_000_000
 _MINUTE = 60
 SOURCE_KINDS = ("files", "litellm")
 ON_FAILURE = ("note", "stop")
+
+
+def _one_of(words: Sequence[str]) -> Callable[[str, Path], str]:
+    def check(value: str, _: Path) -> str:
+        if value not in words:
+            raise ValueError(", ".join(words))
+        return value
+
+    return check
+
+
+def _like(pattern: str, allowed: str) -> Callable[[str, Path], str]:
+    def check(value: str, _: Path) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(allowed)
+        return value
+
+    return check
 
 
 def _location(value: str, folder: Path) -> str:
@@ -83,12 +102,6 @@ def _zone(value: str, _: Path) -> str:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ValueError("a time zone of the IANA database, such as UTC or Europe/Berlin") from error
-    return value
-
-
-def _level(value: str, _: Path) -> str:
-    if value not in LOG_LEVELS:
-        raise ValueError(", ".join(LOG_LEVELS))
     return value
 
 
@@ -160,36 +173,6 @@ def _secret_variable(value: str, _: Path) -> str:
     return value
 
 
-def _importer(value: str, _: Path) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", value):
-        raise ValueError("the name of an importer, as `weighbridge ingest --importer` takes it")
-    return value
-
-
-def _given_name(value: str, _: Path) -> str:
-    if not re.fullmatch(NAME, value):
-        raise ValueError("a name: letters, digits and ._:/@-, at most 128")
-    return value
-
-
-def _source_name(value: str, _: Path) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
-        raise ValueError("a short word: small letters, digits, - and _, at most 32, the first a letter")
-    return value
-
-
-def _source_kind(value: str, _: Path) -> str:
-    if value not in SOURCE_KINDS:
-        raise ValueError(", ".join(SOURCE_KINDS))
-    return value
-
-
-def _on_failure(value: str, _: Path) -> str:
-    if value not in ON_FAILURE:
-        raise ValueError(", ".join(ON_FAILURE))
-    return value
-
-
 def _first_day(value: str, _: Path) -> datetime:
     try:
         day = date.fromisoformat(value)
@@ -211,7 +194,7 @@ VARIABLE = Kind("text", (str,), _variable)
 PATHS = Kind("a list of texts", (list,), _paths)
 WHOLE = Kind("a whole number", (int,), _whole)
 ZONE = Kind("text", (str,), _zone)
-LEVEL = Kind("text", (str,), _level)
+LEVEL = Kind("text", (str,), _one_of(LOG_LEVELS))
 LINE = Kind("text", (str,), _line)
 SOME = Kind("a whole number", (int,), _some)
 DAYS = Kind("a whole number", (int,), _days)
@@ -223,10 +206,12 @@ WINDOW = Kind("a whole number", (int,), _window)
 FEW = Kind("a whole number", (int,), _few)
 ADDRESS = Kind("text", (str,), _address)
 SECRET_VARIABLE = Kind("text", (str,), _secret_variable)
-IMPORTER = Kind("text", (str,), _importer)
-GIVEN_NAME = Kind("text", (str,), _given_name)
-SOURCE_NAME = Kind("text", (str,), _source_name)
-SOURCE_KIND = Kind("text", (str,), _source_kind)
-ON_FAILURES = Kind("text", (str,), _on_failure)
+_IMPORTER = "the name of an importer, as `weighbridge ingest --importer` takes it"
+IMPORTER = Kind("text", (str,), _like(r"[a-z][a-z0-9_]{0,63}", _IMPORTER))
+GIVEN_NAME = Kind("text", (str,), _like(NAME.pattern, "a name: letters, digits and ._:/@-, at most 128"))
+_SHORT = "a short word: small letters, digits, - and _, at most 32, the first a letter"
+SOURCE_NAME = Kind("text", (str,), _like(r"[a-z][a-z0-9_-]{0,31}", _SHORT))
+SOURCE_KIND = Kind("text", (str,), _one_of(SOURCE_KINDS))
+ON_FAILURES = Kind("text", (str,), _one_of(ON_FAILURE))
 FIRST_DAY = Kind("text", (str,), _first_day)
 SEVERITY = Kind("text", (str,), _severity)
