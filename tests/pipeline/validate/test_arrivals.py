@@ -143,3 +143,16 @@ def test_days_still_to_come_are_told_with_how_far_ahead_they_are(rows: Rows) -> 
     put(rows, "a", past(*[20] * 14) | {NEXT: 3, DAY + 30 * A_DAY: 1})
     volumes, _ = found(rows, [NEXT, DAY + 30 * A_DAY], DAY)
     assert volumes == [Volume("a", NEXT, 3, ahead=1), Volume("a", DAY + 30 * A_DAY, 1, ahead=30)]
+
+
+def test_a_day_still_to_come_is_told_of_the_source_that_has_rows_there_and_of_no_other(rows: Rows) -> None:
+    """The other one is silent no longer than is usual by then, which is no row ahead."""
+    far = DAY + 2 * A_DAY
+    put(rows, "a", past(*[5] * 8) | {DAY: 5})
+    put(rows, "b", {DAY: 5, far: 1})
+    volumes, _ = found(rows, [DAY, NEXT, far], DAY)
+    assert [(v.source, v.day, v.rows, v.ahead) for v in volumes] == [
+        ("a", DAY, 5, 0),
+        ("b", DAY, 5, 0),
+        ("b", far, 1, 2),
+    ]

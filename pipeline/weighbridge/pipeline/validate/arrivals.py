@@ -105,8 +105,9 @@ def arrivals(
     freshnesses: list[Freshness] = []
     for source in sorted(rows):
         freshnesses.append(freshness(source, rows[source], today))
-        # After its last day a source is judged for as long as freshness does not speak.
-        last = freshnesses[-1].newest + (freshnesses[-1].limit or 0) * _A_DAY
+        # After its last day a source is judged for as long as freshness does not speak, and to today at most: of a day
+        # still to come only rows that are there are told.
+        last = min(freshnesses[-1].newest + (freshnesses[-1].limit or 0) * _A_DAY, today)
         ahead = {day for day in rows[source] if day > today}
         inside = sorted(day for day in days if min(rows[source]) <= day <= last or day in ahead)
         volumes += [volume(source, rows[source], day, today) for day in inside]
