@@ -12,7 +12,7 @@ EXACT = Context(prec=120, traps=[Inexact])
 MONEY = pl.Decimal(38, 18)
 NOTHING = Decimal(0)
 # What a column of counts holds, in either direction.
-LARGEST = 2**63 - 1
+LARGEST_INT64 = 2**63 - 1
 
 
 def count(condition: pl.Expr) -> pl.Expr:
@@ -55,7 +55,7 @@ def total(amounts: Iterable[Decimal]) -> Decimal:
 
 def in_64_bits(tokens: int | None) -> int | None:
     """A count that a column holds, null where it is larger."""
-    return tokens if tokens is None or abs(tokens) <= LARGEST else None
+    return tokens if tokens is None or abs(tokens) <= LARGEST_INT64 else None
 
 
 def pieces(tokens: int | None) -> Iterator[int | None]:
@@ -64,7 +64,7 @@ def pieces(tokens: int | None) -> Iterator[int | None]:
         yield None
         return
     sign, left = (-1 if tokens < 0 else 1), abs(tokens)
-    while left > LARGEST:
-        yield sign * LARGEST
-        left -= LARGEST
+    while left > LARGEST_INT64:
+        yield sign * LARGEST_INT64
+        left -= LARGEST_INT64
     yield sign * left
