@@ -134,7 +134,7 @@ def _often(rows: ClassRows, series: int, today: int) -> Mask:
     mine, week = place[hour[at]], (today - 1 - timed.day[at].astype(np.int64)) // WEEK
     full = np.zeros(len(rich), np.int16)
     # Many weeks at once, as far as their counters stay small; the days are in order, and so are the weeks, backwards.
-    step = max(_COUNTERS // len(rich), 1)
+    step = min(weeks, max(_COUNTERS // len(rich), 1))
     for first in range(0, weeks, step):
         now = slice(*(len(week) - np.searchsorted(week[::-1], [first + step, first])).tolist())
         counts = np.bincount((week[now] - first) * len(rich) + mine[now], minlength=step * len(rich))
