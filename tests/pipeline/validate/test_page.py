@@ -8,6 +8,7 @@ from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
@@ -15,6 +16,10 @@ from tests.pipeline.report.browser import found, tab
 from tests.pipeline.validate.conftest import DAY, TODAY, Rows, account, clean
 
 from weighbridge.pipeline.reconcile.status import acknowledge
+from weighbridge.pipeline.validate.arrivals import Freshness, Volume
+from weighbridge.pipeline.validate.counts import Counted
+from weighbridge.pipeline.validate.measure import Measured
+from weighbridge.pipeline.validate.page_tables import table_of
 from weighbridge.pipeline.validate.quarantine import entries, release
 from weighbridge.pipeline.validate.validate import validate
 
@@ -236,6 +241,15 @@ def test_a_limit_that_is_not_known_is_no_zero(rows: Rows, tmp_path: Path) -> Non
     path = tmp_path / "today.html"
     validate(rows.lake, today=DAY, page=path)
     assert section(path.read_text(encoding="utf-8"), "attempt")["name"][-4] == "up to 85"
+
+
+def test_a_row_of_a_day_still_to_come_hides_no_limits() -> None:
+    usual = Volume("name", DAY, 50, 15, 85, 20, 4 / 21)
+    found = Measured("attempt", (), {DAY: Counted(50), DAY + 2 * A_DAY: Counted(1)})
+    found.volumes = [usual, Volume("name", DAY + 2 * A_DAY, 1, ahead=2)]
+    found.freshnesses = [Freshness("name", DAY, 0, 2, ended=False)]
+    (row,) = cast("list[dict[str, object]]", table_of(found)["arrivals"])
+    assert (row["cells"], row["limits"]) == ([("50", ""), ("1", "warn")], "15 to 85")
 
 
 @pytest.mark.browser

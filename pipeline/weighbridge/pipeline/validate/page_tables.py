@@ -98,7 +98,9 @@ def _arrivals(found: Measured, days: Sequence[date]) -> Iterator[dict[str, objec
             low = volume.low is not None and volume.rows < volume.low
             high = volume.high is not None and volume.rows > volume.high
             cells.append((f"{volume.rows:,}", "warn" if low or high or volume.ahead > MOST_AHEAD else ""))
-        last = max(volumes.values(), key=lambda volume: volume.day, default=None)
+        # A day still to come has no limits.
+        judged = [volume for volume in volumes.values() if not volume.ahead]
+        last = max(judged, key=lambda volume: volume.day, default=None)
         yield {
             "source": fresh.source,
             "cells": cells,
