@@ -55,7 +55,7 @@ class Scope:
 
     @property
     def says(self) -> str:
-        """The part in words, as in `only 3 UTC days (2026-01-01 to 2026-01-05), and of 29 tables only attempt, reading`."""
+        """The part in words, as in `only 1 UTC day (2026-01-01), and of 29 tables only attempt, reading`."""
         if self.whole:
             return "everything the lake has"
         told = "all days" if self.days is None else f"only {self.days:,} UTC day{'' if self.days == 1 else 's'}"
