@@ -153,6 +153,41 @@ def test_the_same_counts_from_another_source_are_a_repetition_other_counts_are_n
     assert rows.select("reported_input", "repeated_input", "reporter").rows() == [(200, 100, "a"), (200, 0, "a")]
 
 
+@pytest.mark.parametrize("engine", ["polars_core", "duckdb_core"])
+@pytest.mark.parametrize(
+    ("first", "second", "repeated"),
+    [
+        ([(0, 100, 20)], [(1, 60, 15), (2, 40, 5)], (100, 20)),
+        ([(0, 0, 0), (1, 60, 15), (2, 40, 5)], [(0, 100, 20)], (100, 20)),
+        ([(0, 100, None)], [(1, 60, None), (2, 40, None)], (100, 0)),
+        ([(1, 10, 5)], [(2, 10, 5)], (0, 0)),
+        ([(1, 60, 15), (2, 40, 5)], [(3, 100, 20)], (0, 0)),
+        ([(0, 100, None)], [(0, 100, 0)], (0, 0)),
+        ([(0, 100, None)], [(1, 100, 0)], (0, 0)),
+        ([(1, 60, None), (2, 40, 20)], [(0, 100, 20)], (0, 0)),
+        ([(0, 100, None)], [(1, 60, None), (2, 40, 20)], (0, 0)),
+    ],
+    ids=[
+        *("calls after the whole", "calls before the whole", "neither tells output"),
+        *("two single calls", "three single calls", "zero is told", "zero of a call is told"),
+        *("a call lacks output", "the whole lacks output"),
+    ],
+)
+def test_the_same_in_all_is_a_repetition_where_a_whole_is_told_and_nothing_lacks(
+    first: list[tuple[int, int, int | None]],
+    second: list[tuple[int, int, int | None]],
+    repeated: tuple[int, int],
+    engine: str,
+    world: World,
+    request: pytest.FixtureRequest,
+) -> None:
+    for source, calls in (("a", first), ("b", second)):
+        for child, given, made in calls:
+            world.reading(1, source=source, child=child, input_total=given, output_total=made)
+    core: Core = request.getfixturevalue(engine)
+    assert only(core.reports(world), "repeated_input", "repeated_output") == repeated
+
+
 def test_a_repetition_is_certain_even_where_nobody_observed_the_attempt(world: World, polars_core: Core) -> None:
     """There is no gap to explain, so it is no row of gap_cause, but it will be a finding."""
     world.attempt(1)

@@ -140,22 +140,45 @@ def _repetitions(rows: Frame) -> Frame:
 
 
 def _same_in_all(rows: Frame, counted: Expr) -> Frame:
-    """Also a source that tells the same in all, however it divides that among the calls of the attempt."""
+    """Also a source that tells the same in all without the calls of the attempt that another one tells.
+
+    Sums say so only where one of the two tells of the attempt itself: two single calls may well be alike. What some
+    call of a source does not tell is not in its sum, and so a sum of some calls is equal to nothing.
+    """
+    told = {
+        f"told_{direction}": _one(~nw.col(f"tokens_{direction}").is_null() & counted).sum().over(*KEY, "source")
+        for direction in Direction
+    }
+    rows = rows.with_columns(
+        first=nw.when(counted).then(nw.col("source")).min().over(*KEY),
+        calls=_one(counted).sum().over(*KEY, "source"),
+        whole=_one(counted & (nw.col("child") == 0)).max().over(*KEY, "source"),
+        **told,
+    )
     sums = {
         f"all_{direction}": nw.when(counted).then(nw.col(f"tokens_{direction}")).sum().over(*KEY, "source")
         for direction in Direction
     }
-    summed = rows.with_columns(first=nw.when(counted).then(nw.col("source")).min().over(*KEY), **sums)
+    rows = rows.with_columns(**sums)
     leads = counted & (nw.col("source") == nw.col("first"))
-    summed = summed.with_columns(
-        **{
-            f"first_{direction}": nw.when(leads).then(nw.col(f"all_{direction}")).max().over(*KEY)
-            for direction in Direction
-        }
+    compared = ("calls", "whole", *told, *sums)
+    rows = rows.with_columns(
+        **{f"first_{name}": nw.when(leads).then(nw.col(name)).max().over(*KEY) for name in compared}
     )
-    same = _equal("all_input", "first_input") & _equal("all_output", "first_output")
+    same = (nw.col("whole") == 1) | (nw.col("first_whole") == 1)
+    for direction in Direction:
+        same = same & _equally_told(str(direction))
     other = (nw.col("source") != nw.col("first")).fill_null(value=False)
-    return summed.with_columns(again=nw.col("again") | (counted & other & same))
+    return rows.with_columns(again=nw.col("again") | (counted & other & same.fill_null(value=False)))
+
+
+def _equally_told(direction: str) -> Expr:
+    """Whether all calls of both sources tell this direction and it adds up to the same, or none of either tells it."""
+    sides = [(nw.col(f"{side}told_{direction}"), nw.col(f"{side}calls")) for side in ("", "first_")]
+    (told, calls), (first_told, first_calls) = sides
+    summed = (told == calls) & (first_told == first_calls)
+    alike = nw.col(f"all_{direction}") == nw.col(f"first_all_{direction}")
+    return (summed & alike) | ((told == 0) & (first_told == 0))
 
 
 def _equal(left: str, right: str) -> Expr:
