@@ -152,11 +152,19 @@ def test_more_rows_than_are_held_are_counted_and_the_first_by_line_are_held(rows
     assert len(violation.evidence) == 20
     assert violation.sentence().endswith("50 rows on 2026-01-05; 20 of them are not held")
     (cure,) = rows.lake.scan("finding").collect()["cure"]
-    assert (
-        "The first 30 are held by their place, 20 more are not; `weighbridge quarantine release --table attempt" in cure
-    )
+    assert "More rows break it than are held by their place: `weighbridge quarantine release --table attempt" in cure
     (all_held,) = validated(rows.lake, most=50).violations
-    assert (all_held.held, "more are not" in all_held.finding().cure) == (50, False)
+    assert (all_held.held, "More rows" in all_held.finding().cure) == (50, False)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_one_rule_has_one_cure_however_many_rows_break_it_on_each_day(rows: Rows) -> None:
+    """Priorities are grouped by cure: with figures in it, every day would be one of its own."""
+    for day, how_many in ((DAY, 3), (DAY + A_DAY, 5)):
+        rows.put("attempt", *(clean("attempt", n, day, attempt_hi=n, queue_us=-1) for n in range(how_many)))
+    broken = [v for v in validated(rows.lake, most=2).violations if v.rule == "minimum.queue_us"]
+    assert [(v.rows, v.held) for v in broken] == [(3, 2), (5, 2)]
+    assert len({v.finding().cure for v in broken}) == 1
 
 
 @pytest.mark.usefixtures("by_hand")

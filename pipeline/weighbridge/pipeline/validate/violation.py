@@ -97,13 +97,12 @@ class Violation:
         )
 
     def _beyond(self) -> str:
-        """What to know where more rows break it than are held."""
-        left = self.rows - self.held
-        if not self.held or left <= 0:
+        """What to do where more rows break it than are held, in the same words on every day: cures are grouped by them."""
+        if not 0 < self.held < self.rows:
             return ""
         return (
-            f" The first {self.held:,} are held by their place, {left:,} more are not; `weighbridge quarantine release "
-            f"--table {self.table} --rule {self.rule}` and `retry` are about all of them."
+            f" More rows break it than are held by their place: `weighbridge quarantine release --table {self.table} "
+            f"--rule {self.rule}` and `retry` are about all of them."
         )
 
     def sentence(self) -> str:
