@@ -97,7 +97,7 @@ class Violation:
         )
 
     def _beyond(self) -> str:
-        """What to do where more rows break it than are held, in the same words on every day: cures are grouped by them."""
+        """What to do where more rows break it than are held, in the same words each day: cures are grouped by them."""
         if not 0 < self.held < self.rows:
             return ""
         return (
