@@ -375,6 +375,21 @@ def test_killed_before_any_of_its_commits_a_retry_comes_to_the_same_end(
     assert commits >= 6, "attempt, report, reading, account, decision, quarantine"
 
 
+def test_a_record_without_a_time_lies_on_the_day_its_file_was_taken_in_under(
+    lake: Lake, mapping: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """However many stored rows of the file break a rule on days of their own."""
+    path = tmp_path / "calls.csv"
+    path.write_text("when,in,out\n" + "2026-01-02T10:00:00Z,5,6\n" * 3 + ",8,n/a\n")
+    take(lake, path, mapping=mapping(STRICT))
+    lake.replace("attempt", lake.scan("attempt").collect().with_columns(queue_us=-1), days=lake.days("attempt"))
+    validate(lake, today=TODAY, tables=["attempt"])
+    assert sorted(entry.stored for entry in entries(lake)) == [False, True, True, True]
+    again(lake, path, mapping=mapping(LENIENT))
+    read = lake.scan("attempt").filter(pl.col("segment_row") == 3).select("undated", "day").collect()
+    assert read.rows() == [(True, DAY)]
+
+
 def test_killed_while_a_row_is_replaced_it_is_not_lost(
     new_rows: Callable[[], Rows], lines: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,8 +188,12 @@ def _add_breaking(lake: Lake, held: dict[str, list[Entry]], known: Collection[st
 
 
 def _day(held: Sequence[Entry]) -> date:
-    """The day most of the records are kept under: that of records without a time."""
-    return min(Counter(entry.day for entry in held).items(), key=lambda item: (-item[1], item[0]))[0]
+    """The day most of the records are kept under that could not be read: that of records without a time.
+
+    Stored rows lie on days of their own, and are asked only where there is nothing else.
+    """
+    asked = [entry for entry in held if not entry.stored] or held
+    return min(Counter(entry.day for entry in asked).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def _file(
