@@ -29,12 +29,19 @@ class Counting(Memory):
         self.read[table] += 1
         return super().scan(table, **asked)
 
-    def paid(self, number: int, amount: str | None, **columns: Any) -> None:
-        """An attempt and what it cost, in one row or several."""
+    def paid(self, number: int, amount: str | None, *, booked: date | None = None, **columns: Any) -> None:
+        """An attempt and what it cost, in one row or several; booked on its day if not said otherwise."""
         told: Row = {name: columns.pop(name) for name in ("source", "child", "revision", "currency") if name in columns}
         if not told.get("child") and not told.get("revision"):
             self.attempt(number, **columns)
-        row: Row = {"day": columns.get("day", DAY), "source": "api", "child": 0, "report": 0, "revision": 0, **told}
+        row: Row = {
+            "day": booked or columns.get("day", DAY),
+            "source": "api",
+            "child": 0,
+            "report": 0,
+            "revision": 0,
+            **told,
+        }
         price: Row = {"basis": "reported", "currency": "USD", "amount": None if amount is None else Decimal(amount)}
         self.add("priced_amount", {**key(number), **price, **row})
 
@@ -66,7 +73,7 @@ def test_children_are_added_up_and_the_last_revision_counts() -> None:
 
 
 def test_only_the_days_that_are_asked_about_count() -> None:
-    """Read once for all of them; an amount that is booked two days late still counts."""
+    """Read once for all of them."""
     records = Counting()
     records.paid(1, "1")
     records.paid(2, "3", day=DAY + timedelta(days=4))
@@ -77,6 +84,16 @@ def test_only_the_days_that_are_asked_about_count() -> None:
     assert found == [(Decimal(1), "USD"), (Decimal(1), "USD"), (Decimal(2), "USD")]
     assert held.cost(TENANT, "search", APART, DAY, LAST) is None
     assert records.read == {"attempt": 1, "priced_amount": 1}
+
+
+def test_an_amount_that_is_booked_two_days_late_still_counts() -> None:
+    """One that is booked later counts once the days that are asked about come within two days of it."""
+    records = Counting()
+    records.paid(1, "1", booked=DAY + timedelta(days=2))
+    records.paid(2, "3", booked=DAY + timedelta(days=3))
+    held = Kindred(records, DAY, LAST)
+    found = [held.cost(TENANT, "chat", APART, DAY, last) for last in (DAY, DAY + timedelta(days=1))]
+    assert found == [(Decimal("0.5"), "USD"), (Decimal(2), "USD")]
 
 
 def test_nothing_is_told_where_a_price_is_unknown_or_currencies_differ() -> None:
