@@ -8,8 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
+import pytest
 from tests.pipeline.baseline.memory import DAY, TENANT, Memory, Row, key
 
+from weighbridge.pipeline.baseline import kindred
+from weighbridge.pipeline.baseline.costs import share
 from weighbridge.pipeline.baseline.kindred import Kindred
 from weighbridge.pipeline.baseline.usage import SERIES
 
@@ -105,3 +108,27 @@ def test_nothing_is_told_where_a_price_is_unknown_or_currencies_differ() -> None
     assert cost(unknown) is None
     assert cost(mixed) is None
     assert cost(Counting()) is None
+
+
+@pytest.mark.parametrize("batch", [10**6, 4])
+def test_attempts_are_summed_up_but_for_those_of_which_the_days_decide(
+    monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    """Told by two sources for one day, or with an amount of a day later: summed. Read in parts: the same."""
+    monkeypatch.setattr(kindred, "BATCH", batch)
+    records = Counting()
+    for number in range(30):
+        where: Row = {"day": DAY + timedelta(days=number % 2), "model_served": "m-1" if number % 3 else "m-new"}
+        records.paid(number, "1", **where)
+        records.attempt(number, **where, source="gateway")
+    records.paid(30, "4", booked=DAY + timedelta(days=2))
+    held = Kindred(records, DAY, LAST)
+    assert held.cost(TENANT, "chat", APART, DAY, LAST) == (share(Decimal(24), 21), "USD")
+    assert held.held == 4
+    records.paid(31, "6", booked=DAY + timedelta(days=3))
+    records.paid(32, "8", day=DAY + timedelta(days=1), booked=DAY + timedelta(days=2))
+    records.attempt(32, day=DAY + timedelta(days=2), source="gateway")
+    held = Kindred(records, DAY, LAST)
+    assert held.cost(TENANT, "chat", APART, DAY, DAY) == (share(Decimal(14), 12), "USD")
+    assert held.cost(TENANT, "chat", APART, DAY + timedelta(days=2), LAST) == (Decimal(8), "USD")
+    assert held.held == 4 + 2 + 3
