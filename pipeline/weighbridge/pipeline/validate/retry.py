@@ -220,7 +220,9 @@ def _file(
         touched |= stored
         account = batch.accounts[0]
     refresh_readings(lake, sorted(touched))
-    clash = {place_of(entry, sealed) for entry in entries(lake, files=[digest]) if is_clash(entry)}
+    # Rows that are too many to be held are looked for in the lake, and are not in quarantine.
+    quarantined = entries(lake, files=[digest])
+    clash = {place_of(entry, sealed) for entry in quarantined if is_clash(entry)}
     left = [entry for place, entry in unread.items() if place in fresh and place not in clash]
     # Of files that are counted by line, only their records are in the account, not rows of other tables.
     still = [entry for entry in unread.values() if entry not in left and (sealed or not is_clash(entry))]
@@ -229,7 +231,8 @@ def _file(
     if left:
         decide(lake, left, QuarantineState.READ, by=by, reason=None, now=now)
         remove(lake, left)
-    return Retried(file.source.path.name, digest, len(unread), len(left), len(changed), len(held) - len(left)), touched
+    rest = len(quarantined) - len(left)
+    return Retried(file.source.path.name, digest, len(unread), len(left), len(changed), rest), touched
 
 
 def _delete(lake: Lake, digest: str, places: Collection[Place], sealed: bool) -> set[date]:
