@@ -124,7 +124,8 @@ def _judged_together(
     history = read_history(lake, first, days[-1], days, policy.tasks)
     incidents = Incidents(lake, history, all_days)
     incidents.add(before)
-    kindred = Kindred(lake, days[0] - timedelta(days=policy.reference_days), days[-1])
+    # Asked about are the reference days of each, which end the day before it.
+    kindred = Kindred(lake, days[0] - timedelta(days=policy.reference_days), days[-1] - timedelta(days=1))
     run = Sorted() if len(days) > 1 else None
     frames = []
     for day in days:
