@@ -186,7 +186,9 @@ def main() -> None:
         told["alert"] = state_of(alert("x", "y", "z", config=folder / "nowhere", return_state=True))
     with tags("weighbridge"):
         told["refused"] = state_of(monthly_close(config=done, month="2199-01", return_state=True))
-    told["forgotten"] = state_of(retention(config=done, today=date(2040, 1, 1), by="test", return_state=True))
+    told["forgotten"] = state_of(
+        retention(config=done, today=date(2040, 1, 1), by="test", accept_clock=True, return_state=True)
+    )
     sys.stdout.write("\n" + json.dumps(told) + "\n")
 
 

@@ -91,10 +91,9 @@ class Run:
         self._note("close", done["counts"], month)
         self.files += done["files"]
 
-    def delete(self, today: date | None, by: str) -> None:
-        """Delete what is past its time; a day that somebody names is held against no clock."""
-        named = today is not None
-        self._note("retention", work.delete(self.home.root, today or self.today, by, accept_clock=named))
+    def delete(self, today: date | None, by: str, *, accept_clock: bool) -> None:
+        """Delete what is past its time."""
+        self._note("retention", work.delete(self.home.root, today or self.today, by, accept_clock=accept_clock))
 
     def pack(self) -> None:
         """Pack the token ids that came."""

@@ -118,5 +118,6 @@ def delete(config: Path, today: date, by: str, *, accept_clock: bool = False) ->
         "rows": sum(receipt.rows for receipt in done.applied.receipts),
         "resumed": done.applied.resumed,
         "repeated": len(done.applied.repeated),
-        "finished": len(done.applied.finished) + len(done.applied.furthered),
+        "finished": len(done.applied.finished),
+        "furthered": len(done.applied.furthered),
     }

@@ -51,6 +51,16 @@ def test_one_record_of_a_far_day_speaks_for_nothing(world: World) -> None:
         checked(world, far)
 
 
+def test_data_that_comes_rarely_makes_the_guard_refuse_and_never_pass(world: World) -> None:
+    """Every day stands far after the one before it, so none of them tells more than the first."""
+    monthly = [DAY + timedelta(days=30 * number) for number in (1, 2)]
+    world.add(ACME, monthly)
+    assert newest_evidence(world.lake, world.ledger, AHEAD) == DAY
+    assert newest_evidence(world.lake, world.ledger, 31) == monthly[-1]
+    with pytest.raises(ConfigError, match="days more than 7 after all others do not count"):
+        checked(world, monthly[-1])
+
+
 def test_runs_carry_the_clock_on_where_nothing_comes_any_more(world: World) -> None:
     for days in range(AHEAD, 60, AHEAD):
         checked(world, DAY + timedelta(days=days))

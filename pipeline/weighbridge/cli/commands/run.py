@@ -16,7 +16,7 @@ from weighbridge.cli.commands.ingest import Day, Importer, Mapping
 from weighbridge.cli.commands.nightly import Came
 from weighbridge.cli.exits import CLEAN, FINDINGS, REFUSED, TERMINATED, complain
 from weighbridge.cli.open_findings import weighty
-from weighbridge.cli.options import AsJson, Config, LogLevel, check_range, parse_day, parse_month
+from weighbridge.cli.options import AcceptClock, AsJson, Config, LogLevel, check_range, parse_day, parse_month
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of, user_name
 
@@ -91,7 +91,10 @@ def monthly(
     month: Annotated[
         str | None,
         typer.Option(
-            "--month", metavar="YYYY-MM", parser=parse_month, help="The UTC month. Default: all that are over and open."
+            "--month",
+            metavar="YYYY-MM",
+            parser=parse_month,
+            help="The UTC month. Default: those a schedule tries today.",
         ),
     ] = None,
     by: By = None,
@@ -101,8 +104,9 @@ def monthly(
 ) -> int:
     """Bring a month up to date with the dialects and prices of now, and close it.
 
-    A month that is closed is left as it is. Exit 3 where a gate refuses; exit 1 where a finding of it is open and at
-    least a warning.
+    A month that is closed is left as it is. Without --month, months of the last year that are over and not closed are
+    tried: each daily in the week after its days of grace, then weekly, but none that retention took rows of. Exit 3
+    where a gate refuses; exit 1 where a finding of it is open and at least a warning.
     """
     home = home_of(ctx, config, log_level)
     _settle(home)
@@ -115,6 +119,7 @@ def monthly(
 def retention(
     ctx: typer.Context,
     by: By = None,
+    accept_clock: AcceptClock = False,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -124,7 +129,7 @@ def retention(
     _settle(home)
     from weighbridge.dags.retention import retention as flow
 
-    return _told(home, flow, {"by": by or user_name()}, as_json=as_json)
+    return _told(home, flow, {"by": by or user_name(), "accept_clock": accept_clock}, as_json=as_json)
 
 
 def _settle(home: Home) -> None:

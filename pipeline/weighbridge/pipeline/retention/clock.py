@@ -21,8 +21,9 @@ _BY_TIME = (("close", "closed_at"), ("receipt", "erased_at"))
 def newest_evidence(lake: Lake, ledger: Ledger, ahead_days: int) -> date | None:
     """The newest UTC day that something else than the clock speaks for; null where nothing does.
 
-    A day that lies further than `ahead_days` after all others speaks for nothing, as one record with a wrong time would
-    do. The last run of retention speaks for itself: its clock was held against the same, or somebody vouched for it.
+    Days that lie further than `ahead_days` after all before them speak for nothing, as a record with a wrong time would
+    do: data that comes more rarely than that makes the guard refuse, never pass. The last run of retention speaks for
+    itself: its clock was held against the same, or somebody vouched for it.
     """
     days = {day for table in _BY_DAY for day in lake.days(table)}
     for table, column in _BY_TIME:
@@ -51,7 +52,8 @@ def check_clock(lake: Lake, ledger: Ledger, now: datetime, *, today: date, ahead
     if newest is not None and (day - newest).days > ahead_days:
         raise ConfigError(
             f"the clock says {now.astimezone(UTC):%Y-%m-%d %H:%M} UTC and what is due is asked for {day}, but the "
-            f"newest thing known here is of {newest}, {(day - newest).days} days before. A clock that jumped ahead "
-            "would delete too much, so nothing was deleted. Set the clock right; or, where it is right and nothing "
-            f"came for more than {ahead_days} days (clock_days in the settings), say so with --accept-clock"
+            f"newest thing known here is of {newest}, {(day - newest).days} days before (days more than {ahead_days} "
+            "after all others do not count). A clock that jumped ahead would delete too much, so nothing was deleted. "
+            f"Set the clock right; or, where it is right and nothing came for more than {ahead_days} days (clock_days "
+            "in the settings), say so with --accept-clock"
         )

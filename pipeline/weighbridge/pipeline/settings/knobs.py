@@ -85,7 +85,7 @@ class Settings:
     )
     clock_days: int = field(
         metadata=_knob(
-            WHOLE, 7, "retention and erasure refuse a clock further ahead of everything known here than this, in days"
+            SOME, 7, "retention and erasure refuse a clock further ahead of everything known here than this, in days"
         )
     )
     content_keys: Path | None = field(
