@@ -141,6 +141,18 @@ def test_billing_counts_stay_pseudonymous_unless_they_are_asked_for(world: World
     }
 
 
+def test_pages_are_remembered_only_where_they_have_to_go(world: World) -> None:
+    world.add(ACME, DAYS)
+    page = world.reports / f"weighbridge-{DAYS[0]:%Y-%m}.html"
+    page.write_text(ACME)
+    asked = done(world, Subject(tenant=ACME))
+    assert page.exists()
+    assert asked.pages
+    remembered = world.ledger.entry("erasures", str(asked.erasure_id))
+    assert remembered is not None
+    assert remembered["pages"] == []
+
+
 def test_a_bucket_goes_and_its_neighbour_stays(world: World) -> None:
     one, two = world.add(ACME, DAYS, bucket=3), world.add(ACME, DAYS, bucket=4)
     found = done(world, Subject(tenant=ACME, bucket=3), billing_too=True)

@@ -41,9 +41,9 @@ def forget_pages(work: Work, request: Request, holds: Collection[Hold], more: It
         more: pages that it does not name, and that go too.
     """
     places = work.places
-    named = [path for name in request.pages for path in _places_of(places, name)]
     if not request.billing_too:
         return []
+    named = [path for name in request.pages for path in _places_of(places, name)]
     goes, kept = parted(dict.fromkeys([*named, *more]), holds)
     work.files("reports", goes, rule=RULE, scope=request.scope)
     left = [path.name for path in (*goes, *kept) if path.exists()]

@@ -156,7 +156,8 @@ def erase(
         keys, (goes, keeping) = _keys(before), _stopped(before, sealed)
         needles, unsearched = needles_of(before)
         waits = tuple(path.name for path in open_files(places.spools))
-        request = replace(request, waits=waits, pages=tuple(path.name for path in (*goes, *before.held_pages)))
+        going = (*goes, *before.held_pages) if billing_too else ()
+        request = replace(request, waits=waits, pages=tuple(path.name for path in going))
         erasing = carry_out(work, request, holds, sealed, subject)
         assert erasing is not None
         receipts = work.finish()

@@ -157,8 +157,8 @@ def search(folders: Iterable[Path], needles: Needles, unread: Unread | None = No
 def within_file(path: Path, needles: Needles, unread: Unread | None = None) -> set[str]:
     """What is found in one file: in its bytes, and in what it holds where it is compressed.
 
-    Whatever is wrong with a file stops no search: it is added to `unread`, and its bytes are searched as far as the
-    system gives them.
+    Whatever is wrong with a file stops no search: it is added to `unread`. One that is not what its name says is
+    searched as it lies there.
     """
     found: set[str] = set()
     why = "it cannot be read"

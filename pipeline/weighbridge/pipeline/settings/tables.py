@@ -25,7 +25,7 @@ _DAYS_OF_ROWS = (
 _DAYS_OF_SOME = tuple(Line(line.name, DAYS, None, line.doc) for line in _DAYS_OF_ROWS)
 RETENTION = Shape(
     lines=(
-        Line("reports", DAYS, 3650, "reports and closes"),
+        Line("reports", DAYS, 3650, "reports, and packs of closes"),
         *_DAYS_OF_ROWS,
         Line("spool", DAYS, 7, "sealed segments on this host, from their acknowledgement on"),
     ),
