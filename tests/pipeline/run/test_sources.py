@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from weighbridge.cli.main import execute
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.run.demo import new_home
+from weighbridge.pipeline.run.failure import DiskFullError
 from weighbridge.pipeline.run.home import Home, open_home
 from weighbridge.pipeline.run.night import Intake, night
 from weighbridge.pipeline.run.sources import CODE, fetch
@@ -113,6 +116,28 @@ def test_where_the_settings_say_so_a_failure_stops_the_night_and_is_found_all_th
     assert len(failures(home)) == 1
 
 
+def test_a_full_disk_is_no_failure_of_a_source(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the fetching, whatever the source's own failures do; waiting for the lake covers the findings too."""
+    home = configured(home, exports(tmp_path))
+
+    def full(*_: object, **__: object) -> IngestResult:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("weighbridge.pipeline.run.sources.take_in", full)
+        with pytest.raises(DiskFullError):
+            fetch(home, now=NOW)
+    assert failures(home) == []
+    waited: list[Callable[[], Any]] = []
+
+    def patient(work: Callable[[], Any]) -> object:
+        waited.append(work)
+        return work()
+
+    fetch(home, now=NOW, attempt=patient)
+    assert len(waited) == len(["the source", "the findings"])
+
+
 def test_a_night_fetches_and_weighs_what_it_fetched(home: Home, tmp_path: Path) -> None:
     gone = {"name": "gone", "kind": "files", "path": str(tmp_path / "nowhere")}
     home = configured(home, exports(tmp_path), gone)
@@ -146,6 +171,7 @@ GOOD = {"name": "a", "kind": "files", "path": "x"}
         ([GOOD | {"variable": "X"}], "exactly one of them"),
         ([{"name": "a", "kind": "files"}], "exactly one of them"),
         ([{"name": "a", "kind": "litellm", "path": "x"}], "name the environment variable"),
+        ([{"name": "a", "kind": "litellm", "path": "x", "variable": "X"}], r"path has no meaning for the kind litellm"),
         ([{"name": "a", "kind": "litellm", "variable": "X", "mapping": "m"}], "has no meaning for the kind litellm"),
         ([GOOD | {"since": "2026-03-01"}], "has no meaning for the kind files"),
         ([{"name": "a", "kind": "litellm", "variable": "X", "since": "March"}], "a day, such as"),

@@ -63,14 +63,14 @@ def fetch(
     *,
     now: datetime | None = None,
     env: Mapping[str, str] | None = None,
-    attempt: Callable[[Callable[[], IngestResult]], IngestResult] = lambda work: work(),
+    attempt: Callable[[Callable[[], Any]], Any] = lambda work: work(),
 ) -> Fetched:
     """Fetch from every source the settings name, in their order.
 
     Args:
         home: the installation.
         now, env: the clock and the environment; the process's own where null.
-        attempt: does the work of one source, again where the lake is busy.
+        attempt: does a piece of work, again where the lake is busy.
 
     Raises:
         WeighbridgeError: a source failed whose failure stops the night; the finding is written.
@@ -86,15 +86,18 @@ def fetch(
         except (LakeError, DiskFullError):
             raise
         except OSError as error:
-            failed[source["name"]] = refused_by_machine(error)
+            refused = refused_by_machine(error)
+            if isinstance(refused, DiskFullError):  # of this host, whatever the source
+                raise refused from None
+            failed[source["name"]] = refused
         except WeighbridgeError as error:
             failed[source["name"]] = error
         if source["name"] in failed:
             _log.warning("the source %s failed: %s", source["name"], failed[source["name"]])
             if source["on_failure"] == STOP:
-                _tell(home, sources, failed)
+                attempt(partial(_tell, home, sources, failed))
                 raise failed[source["name"]]
-    _tell(home, sources, failed)
+    attempt(partial(_tell, home, sources, failed))
     return Fetched(together(results), {name: str(error) for name, error in failed.items()})
 
 

@@ -75,13 +75,13 @@ def _check(source: Mapping[str, object]) -> None:
             raise InsideError(name, "is missing; every source has a name and a kind")
     places = [name for name in ("variable", "path") if name in source]
     kind = source["kind"]
-    if kind == "litellm" and places != ["variable"]:
+    if kind == "litellm" and "variable" not in source:
         raise InsideError("variable", "is missing; name the environment variable that holds the connection string")
-    if len(places) != 1:
-        raise InsideError("path", "or variable says where the files are: exactly one of them is expected")
     for name in _OF_FILES if kind == "litellm" else _OF_LITELLM:
         if name in source:
             raise InsideError(name, f"has no meaning for the kind {kind}; leave it out")
+    if len(places) != 1:
+        raise InsideError("path", "or variable says where the files are: exactly one of them is expected")
 
 
 SOURCES = Kind("a list of tables", (list,), _sources)
