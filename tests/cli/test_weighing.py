@@ -369,6 +369,8 @@ def test_only_a_known_amount_counts_as_priced(weighbridge: Run, fresh: Path) -> 
     assert "Nothing was compared: of every attempt one side is here" in weighbridge("reconcile", "--config", fresh).out
     none = weighbridge("report", "--month", "2031-01", "--config", fresh)
     assert (none.code, "nothing of 2031-01; it has 2026-01 to 2026-01" in none.err) == (2, True)
+    beside = weighbridge("report", "--month", "2025-12", "--timezone", "Europe/Berlin", "--config", fresh)
+    assert (beside.code, "nothing of 2025-12" in beside.err) == (2, True)
     named = weighbridge("findings", "ls", "--config", fresh / "nope")
     assert f"weighbridge init {fresh / 'nope'}`" in named.err
 

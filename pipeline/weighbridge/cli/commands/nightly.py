@@ -53,7 +53,8 @@ def nightly(
     one. Token ids that came are packed last.
 
     Safe to kill and to run again at any time: it goes on where the last run stopped, and what has not changed is left
-    as it is. Exit 1 where a finding of the months of what was due is open and at least a warning; exit 3 where a gate
+    as it is. Exit 1 where a finding of the months of what was due, or of the installation, is open and at least a
+    warning; exit 3 where a gate
     refused. At a terminal, and with --log-level info, each step is named on standard error as it begins.
     """
     from weighbridge.pipeline.run.night import Intake, night

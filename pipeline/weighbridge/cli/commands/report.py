@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,22 +85,17 @@ def report(
 def _check_month(lake: Lake, month: str, edition: str, zone: str) -> None:
     """Refuse a month of which nothing is known: a page without figures would look like a month without traffic."""
     from weighbridge.pipeline.close.closed import closes
+    from weighbridge.pipeline.report.report import SHARED
     from weighbridge.pipeline.run.rooms import months_told
+    from weighbridge.pipeline.run.steps.report import months_to_report
     from weighbridge.schemas.errors import ConfigError
 
-    told = {*months_told(lake, edition), *closes(lake)}
-    periods = lake.scan("finding", columns=["period"]).collect()["period"]
-    # In another zone a month begins or ends on a UTC day of the month beside it.
-    beside = {month} if zone == "UTC" else {month, *_beside(month)}
-    if told & beside or month in set(periods):
+    months = months_told(lake, edition) if edition == SHARED else months_to_report(lake, zone)
+    told = {*months, *closes(lake)}
+    if month in told or month in set(lake.scan("finding", columns=["period"]).collect()["period"]):
         return
     has = f"it has {min(told)} to {max(told)}" if told else "it has none"
     raise ConfigError(f"the lake has nothing of {month}; {has}. Name one of these months, or ingest its files first.")
-
-
-def _beside(month: str) -> tuple[str, str]:
-    first = date.fromisoformat(f"{month}-01")
-    return f"{first - timedelta(days=1):%Y-%m}", f"{first + timedelta(days=31):%Y-%m}"
 
 
 COMMAND = Command("report", report, WEIGH, order=2)
