@@ -136,6 +136,15 @@ def test_a_rule_is_released_for_all_rows_of_the_days_that_are_held(
     assert beyond(rows.lake) == {}
 
 
+def test_rows_of_a_table_that_is_not_kept_by_day_are_held_on_all_their_days(rows: Rows) -> None:
+    starts = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 2)]
+    rows.put("invoice_line", *(clean("invoice_line", n, period_start=at, currency="?") for n, at in enumerate(starts)))
+    rows.put("segment", account(rows=3))
+    validate(rows.lake, today=TODAY, tables=["invoice_line"])
+    assert len([entry for entry in held(rows) if entry.rule == "pattern.currency"]) == 3
+    assert beyond(rows.lake) == {}
+
+
 def test_the_same_release_again_changes_nothing(broken: Rows) -> None:
     chosen = held(broken)[:2]
     release(broken.lake, chosen, by="ann", reason="known", now=NOW)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -19,8 +20,9 @@ from weighbridge.pipeline.ingest.importers import recorded_answers
 from weighbridge.pipeline.ingest.importers import segment as segment_importer
 from weighbridge.pipeline.ingest.staging import Call
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.validate import accounts
-from weighbridge.pipeline.validate.quarantine import entries, history
+from weighbridge.pipeline.validate import accounts, whole
+from weighbridge.pipeline.validate.counts import count
+from weighbridge.pipeline.validate.quarantine import entries, entry_id, history
 from weighbridge.pipeline.validate.retry import Retried, RetryResult, retry
 from weighbridge.pipeline.validate.validate import validate
 from weighbridge.schemas.errors import ConfigError, ContractError, LakeError
@@ -252,6 +254,26 @@ def test_rows_too_many_to_be_held_are_replaced_as_those_that_are(
     assert [file.left for file in files] == [int(file.segment == entry.segment) for file in files]
     assert validate(lake, today=TODAY, tables=["attempt", "segment"]).gate
     assert lake.rows("attempt") == 4
+
+
+def test_of_rows_too_many_to_be_held_only_those_of_the_files_that_are_retried_are_looked_at(
+    lake: Lake, mapping: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No day is read on which these files have no rows, and no entry is made of another file's row."""
+    for name, days in (("a", ["05"]), ("b", ["05", "06"])):
+        lines = (f"2026-01-{day}T1{hour}:00:00Z,5,6\n" for day in days for hour in range(3))
+        (tmp_path / f"{name}.csv").write_text("when,in,out\n" + "".join(lines))
+        named = LENIENT.replace('"gateway"', f'"{name}"')
+        take(lake, tmp_path / f"{name}.csv", mapping=mapping(named))
+    lake.replace("attempt", lake.scan("attempt").collect().with_columns(queue_us=-1), days=lake.days("attempt"))
+    validate(lake, today=TODAY, tables=["attempt"], most=1)
+    looked, made = Mock(wraps=count), Mock(wraps=entry_id)
+    monkeypatch.setattr(whole, "count", looked)
+    monkeypatch.setattr(whole, "entry_id", made)
+    path = tmp_path / "a.csv"
+    assert [file.replaced for file in again(lake, path, mapping=mapping(LENIENT)).files] == [3]
+    assert [call.args[3] for call in looked.call_args_list] == [[DAY]]
+    assert [call.args[0] for call in made.call_args_list] == [sha256_file(path)] * 3
 
 
 def test_a_row_that_breaks_a_rule_is_replaced_where_its_line_reads_differently(

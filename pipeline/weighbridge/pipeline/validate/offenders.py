@@ -76,6 +76,7 @@ def offences(
     rules: Sequence[Rule],
     released: Released,
     most: int | None = MOST,
+    segments: Collection[str] | None = None,
 ) -> Iterator[Offence]:
     """What is known of the rows of one day that break rules of single rows.
 
@@ -85,6 +86,7 @@ def offences(
         rules: the rules that are broken, all of one table.
         released: rows that may stand.
         most: rows of one rule whose places are kept; null: all.
+        segments: only places of rows of these files are kept; null: of all.
 
     The rows of all rules that few break are read in one pass; a rule that many break has one of its own, which keeps
     only the first of them.
@@ -102,15 +104,21 @@ def offences(
             flags = [tests[rule.name].alias(rule.name) for rule in few]
             held = rows.filter(any_of).select(*_columns(table), *flags).collect(engine="streaming")
             for rule in few:
-                yield sorted_out(rule, day, broken[rule.name], held.lazy().filter(rule.name), released, most)
+                yield sorted_out(rule, day, broken[rule.name], held.lazy().filter(rule.name), released, most, segments)
         for rule in rules:
             if rule not in few:
                 of_rule = places_of(table, rows.filter(tests[rule.name]))
-                yield sorted_out(rule, day, broken[rule.name], of_rule, released, most)
+                yield sorted_out(rule, day, broken[rule.name], of_rule, released, most, segments)
 
 
 def sorted_out(
-    rule: Rule, day: date | None, rows: int, broken: pl.LazyFrame, released: Released, most: int | None = MOST
+    rule: Rule,
+    day: date | None,
+    rows: int,
+    broken: pl.LazyFrame,
+    released: Released,
+    most: int | None = MOST,
+    segments: Collection[str] | None = None,
 ) -> Offence:
     """Tell the released ones of broken rows from the others, and keep the places of the first of these.
 
@@ -118,6 +126,7 @@ def sorted_out(
         rows: how many they are.
         broken: their places.
         most: how many places are kept; null: all.
+        segments: only those of rows of these files; null: of all.
     """
     number = 0
     let = released.get((rule.table, rule.name)) if placed(TABLES[rule.table]) else None
@@ -125,6 +134,8 @@ def sorted_out(
         place = ["segment", "segment_row"]
         number = int(broken.join(let.lazy(), on=place, how="semi").select(pl.len()).collect(engine="streaming").item())
         broken = broken.join(let.lazy(), on=place, how="anti")
+    if segments is not None:
+        broken = broken.filter(pl.col("segment").is_in(list(segments)))
     first = broken.select(list(PLACES)).sort("segment", "segment_row", "attempt_hi", "attempt_lo", nulls_last=True)
     kept = first if most is None else first.head(most)
     return Offence(rule.table, day, rule, rows, number, kept.collect(engine="streaming"))

@@ -40,7 +40,7 @@ from weighbridge.pipeline.validate.places import (
 )
 from weighbridge.pipeline.validate.quarantine import Entry, check_decision, decide, entries, remove
 from weighbridge.pipeline.validate.violation import named as shown_name
-from weighbridge.pipeline.validate.whole import all_entries, beyond
+from weighbridge.pipeline.validate.whole import entries_beyond
 from weighbridge.schemas.enumerations import QuarantineState
 from weighbridge.schemas.errors import ContractError, LakeError
 from weighbridge.schemas.keys import KeyProvider
@@ -181,10 +181,9 @@ def _check_whole(held: Collection[str], known: Collection[str]) -> None:
 def _add_breaking(lake: Lake, held: dict[str, list[Entry]], known: Collection[str]) -> None:
     """Rows of these files that break a rule, of rule-days that have more of them than quarantine holds."""
     there = {entry.entry_id for of_file in held.values() for entry in of_file}
-    for table, rule, day in sorted(beyond(lake), key=str):
-        for entry in all_entries(lake, table, rule, [day]):
-            if entry.segment in known and entry.entry_id not in there:
-                held.setdefault(entry.segment, []).append(entry)
+    for entry in entries_beyond(lake, known):
+        if entry.entry_id not in there:
+            held.setdefault(entry.segment, []).append(entry)
 
 
 def _day(held: Sequence[Entry]) -> date:

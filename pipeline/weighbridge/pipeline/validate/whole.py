@@ -6,12 +6,14 @@ rule, and what a file is read again for, is about all of them, so they are looke
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import date, datetime
 
 import polars as pl
 
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake.words import texts
 from weighbridge.pipeline.validate.contract import contract
 from weighbridge.pipeline.validate.counts import count
 from weighbridge.pipeline.validate.hold import NO_ACCOUNT, held
@@ -32,11 +34,11 @@ RuleDay = tuple[str, str, date | None]
 def beyond(lake: Lake) -> dict[RuleDay, int]:
     """Rule-days of which more rows were found than are held -> how many more, as of the last validation of each."""
     held_of = lake.scan(TABLE, columns=["table_name", "rule", "day"]).filter(pl.col("rule").is_not_null())
-    by_day = {
-        (str(table), str(rule), day if TABLES[table].daily else None): rows
-        for table, rule, day, rows in held_of.group_by("table_name", "rule", "day").len().collect().iter_rows()
-        if table in TABLES
-    }
+    by_day: Counter[RuleDay] = Counter()
+    for table, rule, day, rows in held_of.group_by("table_name", "rule", "day").len().collect().iter_rows():
+        if table in TABLES:
+            # Rows of a table that is not kept by day are held under days, and found all together.
+            by_day[str(table), str(rule), day if TABLES[table].daily else None] += rows
     found = lake.scan("finding", columns=["subject", "rows", "unit", "origin"]).filter(
         pl.col("origin") == str(FindingOrigin.VALIDATE), pl.col("unit") == "rows"
     )
@@ -47,18 +49,21 @@ def beyond(lake: Lake) -> dict[RuleDay, int]:
         if "source" in about or table not in TABLES or not placed(TABLES[table]):
             continue
         of = (table, rule, date.fromisoformat(about["day"]) if "day" in about else None)
-        if rows > by_day.get(of, 0):
-            out[of] = rows - by_day.get(of, 0)
+        if rows > by_day[of]:
+            out[of] = rows - by_day[of]
     return out
 
 
-def breaking(lake: Lake, table: str, rule: str, days: Collection[date | None]) -> Iterator[Offence]:
+def breaking(
+    lake: Lake, table: str, rule: str, days: Collection[date | None], segments: Collection[str] | None = None
+) -> Iterator[Offence]:
     """Every row of these days that breaks a rule and was not released, a day at a time.
 
     Args:
         lake: the lake; its lock is held.
         table, rule: which; of a rule that there is no more, there are none.
         days: UTC days; null alone for a table that is not kept by day.
+        segments: only places of rows of the files with these digests; null: of all.
     """
     parts, let = lake.parts(table), released(lake)
     known = set(lake.scan("segment", columns=["segment"]).collect()["segment"])
@@ -67,18 +72,43 @@ def breaking(lake: Lake, table: str, rule: str, days: Collection[date | None]) -
             again = repeated(lake, table, list(days), parts)
             of_days = by_day(again) if TABLES[table].daily else [(None, again)] if again.height else []
             for day, rows in of_days:
-                yield sorted_out(asked, day, rows.height, places_of(table, rows.lazy()), let, None)
+                yield sorted_out(asked, day, rows.height, places_of(table, rows.lazy()), let, None, segments)
             continue
         looked = [part for part in parts if part.day in days]
         for day, of_day in count(lake, table, (asked,), list(days), looked).items():
             if of_day.broken.get(rule):
                 of_files = [part for part in looked if part.day == day]
-                yield from offences(lake, day, of_files, of_day, [asked], let, None)
+                yield from offences(lake, day, of_files, of_day, [asked], let, None, segments)
 
 
-def all_entries(lake: Lake, table: str, rule: str, days: Collection[date | None]) -> list[Entry]:
+def all_entries(
+    lake: Lake, table: str, rule: str, days: Collection[date | None], segments: Collection[str] | None = None
+) -> Iterator[Entry]:
     """The same as entries of the quarantine, whether or not they are in it."""
-    return [entry for offence in breaking(lake, table, rule, days) for entry in _entries(offence)]
+    for offence in breaking(lake, table, rule, days, segments):
+        yield from _entries(offence)
+
+
+def entries_beyond(lake: Lake, segments: Collection[str]) -> Iterator[Entry]:
+    """Rows of the files with these digests that break a rule, of rule-days of which more were found than are held.
+
+    Days on which these files have no rows are not looked at.
+    """
+    of_tables: dict[str, list[tuple[str, date | None]]] = {}
+    for table, rule, day in sorted(beyond(lake), key=str):
+        of_tables.setdefault(table, []).append((rule, day))
+    for table, asked in of_tables.items():
+        there = _days_of(lake, table, segments, {day for _, day in asked})
+        for rule, day in asked:
+            if day in there:
+                yield from all_entries(lake, table, rule, [day], segments)
+
+
+def _days_of(lake: Lake, table: str, segments: Collection[str], days: Collection[date | None]) -> set[date | None]:
+    """Those of the days on which files have rows in a table."""
+    parts = [part for part in lake.parts(table) if part.day in days]
+    named_on = texts(lake, table, ["segment"], parts)
+    return {day for day, columns in named_on if not set(columns["segment"].dictionary.to_pylist()).isdisjoint(segments)}
 
 
 def _entries(offence: Offence) -> Iterator[Entry]:
