@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable, Hashable
 
 import numpy as np
 import pytest
 from tests.pipeline.baseline.conftest import NAME, Ints, history_of, y_of
 
-from weighbridge.pipeline.baseline.history import NO_HOUR, History
+from weighbridge.pipeline.baseline.history import NO_HOUR, History, Mask
+from weighbridge.pipeline.baseline.medians import Sorted
 from weighbridge.pipeline.baseline.season import CELL, HOUR_OF_DAY, HOUR_OF_WEEK, Centred, centred
 
 TODAY = 84
@@ -127,3 +129,51 @@ def test_the_centre_is_the_median_of_the_others_by_the_book(rng: np.random.Gener
     for place, row in enumerate(asked):
         expected = others(series, day, at, y, int(row), int(found.level[place]))
         assert expected is None or found.centre[place] == expected
+
+
+class Counting(Sorted):
+    """Sorted values; how many days were sorted anew is counted, each time hours of the week were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.days: list[int] = []
+
+    def of(self, name: Hashable, first: int, last: int, out: Mask | None, values: Callable[[int, int], Ints]) -> Ints:
+        """As `Sorted.of`."""
+        anew: list[int] = []
+
+        def noted(start: int, end: int) -> Ints:
+            anew.append(end - start)
+            return values(start, end)
+
+        found = super().of(name, first, last, out, noted)
+        if name == (NAME, HOUR_OF_WEEK):
+            self.days.append(sum(anew))
+        return found
+
+
+def test_days_one_after_the_other_are_centred_as_each_alone(rng: np.random.Generator) -> None:
+    """Eight Mondays lie in 55 days, but seven before a Monday: hours of the week wait for a day and move on by two.
+
+    A Wednesday is confirmed as an incident on the way: all is sorted anew, once.
+    """
+    back, first, last = 55, TODAY - 2, TODAY + 8
+    mondays, wednesdays = np.arange(0, last + 1, 7), np.arange(2, last + 1, 7)
+    day = np.concatenate([mondays.repeat(16 * 6), wednesdays.repeat(4)])
+    hour = np.concatenate([np.tile(np.r_[0:8, 12:20].repeat(6), len(mondays)), np.full(4 * len(wednesdays), 60)])
+    tokens = np.where(hour < 8, 1000, 10_000) + rng.integers(0, 50, len(day))
+    zero = np.zeros(len(day), np.int64)
+    held = history_of(zero, day, tokens, length=last + 1, hour=hour.astype(np.uint8))
+    run, out, weekly = Counting(), np.zeros((1, last + 1), bool), []
+    for today in range(first, last + 1):
+        out[0, TODAY - 5] = today > TODAY + 2
+        found, alone = (
+            centred(held.rows, NAME, 1, start=today - back, since=today - 28, today=today, out=out, run=kept)
+            for kept in (run, None)
+        )
+        for name in ("series", "day", "y", "centre", "score", "level"):
+            assert getattr(found, name).tolist() == getattr(alone, name).tolist()
+        weekly.append(HOUR_OF_WEEK in found.level)
+    assert weekly == [today % 7 != 0 for today in range(first, last + 1)]
+    # One day comes and one goes; two of each after a Monday; 55 where nothing can be taken from before.
+    assert run.days == [back, 2, 4, 2, back, 2, 2, 2, 4]
