@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Rows, account, cl
 
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.validate import quarantine as quarantine_module
+from weighbridge.pipeline.validate import whole
 from weighbridge.pipeline.validate.quarantine import Entry, entries, entry_id, history, release
 from weighbridge.pipeline.validate.validate import validate
 from weighbridge.pipeline.validate.whole import beyond, release_rule
@@ -134,6 +136,27 @@ def test_a_rule_is_released_for_all_rows_of_the_days_that_are_held(
     assert [each for each in left if each[0] == rule] == [(rule, later, 1, 1, 0)]
     assert rows.lake.rows("quarantine_status") == broken
     assert beyond(rows.lake) == {}
+
+
+def test_a_release_of_a_rule_is_decided_one_day_at_a_time_and_finished_by_the_next_where_it_was_cut_off(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [DAY, DAY + timedelta(days=1)]
+    for day, how_many in zip(days, (4, 3), strict=True):
+        rows.put("attempt", *(clean("attempt", how_many * 10 + n, day, queue_us=-1) for n in range(how_many)))
+    validate(rows.lake, today=days[1], tables=["attempt"], most=1)
+    chosen = [entry for entry in held(rows) if entry.rule == "minimum.queue_us"]
+    decided = Mock(wraps=quarantine_module.decide, side_effect=[DEFAULT, Killed])
+    monkeypatch.setattr(whole, "decide", decided)
+    with pytest.raises(Killed):
+        release_rule(rows.lake, chosen, by="ann", reason="a clock went back", now=NOW)
+    assert [{entry.day for entry in call.args[1]} for call in decided.call_args_list] == [{day} for day in days]
+    assert [len(call.args[1]) for call in decided.call_args_list] == [4, 3]
+    monkeypatch.undo()
+    assert [entry for entry in held(rows) if entry.rule == "minimum.queue_us"] == chosen
+    release_rule(rows.lake, chosen, by="ann", reason="a clock went back", now=NOW)
+    assert rows.lake.rows("quarantine_status") == 7
+    assert [entry for entry in held(rows) if entry.rule == "minimum.queue_us"] == []
 
 
 def test_rows_of_a_table_that_is_not_kept_by_day_are_held_on_all_their_days(rows: Rows) -> None:

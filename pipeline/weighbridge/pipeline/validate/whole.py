@@ -142,11 +142,19 @@ def release_rule(lake: Lake, chosen: Collection[Entry], *, by: str, reason: str,
     """
     check_reason(reason)
     with lake.lock():
-        rows = {entry.entry_id: entry for entry in chosen}
         more = beyond(lake)
-        about = {(str(e.table), str(e.rule), e.day if TABLES[str(e.table)].daily else None) for e in chosen}
-        for table, rule, day in sorted(about & more.keys(), key=str):
-            rows |= {entry.entry_id: entry for entry in all_entries(lake, table, rule, [day])}
-        decide(lake, list(rows.values()), QuarantineState.RELEASED, by=by, reason=reason, now=now)
+        of_days: dict[RuleDay, list[Entry]] = {}
+        for entry in chosen:
+            table, rule = str(entry.table), str(entry.rule)
+            of_days.setdefault((table, rule, entry.day if TABLES[table].daily else None), []).append(entry)
+        done = 0
+        for of, held_of_day in sorted(of_days.items(), key=str):
+            # One rule-day is in memory at a time: a rule may be broken by every row of the lake.
+            rows = {entry.entry_id: entry for entry in held_of_day}
+            if of in more:
+                table, rule, day = of
+                rows |= {entry.entry_id: entry for entry in all_entries(lake, table, rule, [day])}
+            decide(lake, list(rows.values()), QuarantineState.RELEASED, by=by, reason=reason, now=now)
+            done += len(rows)
         remove(lake, list(chosen))
-        return len(rows)
+        return done
