@@ -21,7 +21,7 @@ from weighbridge.pipeline.baseline.tasks import task_rows
 from weighbridge.pipeline.baseline.window import Window
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.lake.shape import empty, polars_schema
+from weighbridge.pipeline.lake.shape import complete, empty
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
@@ -85,19 +85,15 @@ def baseline(lake: Lake, *, days: Collection[date], policy: BaselinePolicy) -> B
 
 
 def _judged(lake: Lake, days: Sequence[date], policy: BaselinePolicy) -> pl.DataFrame:
-    frames: list[pl.DataFrame] = []
+    rows = empty(TABLE)
     for group in together(days, policy.season_days):
-        frames += _judged_together(lake, group, policy, days, _whole(frames))
-    return _whole(frames)
+        # What is there stays where it is: only the rows of the group are put together.
+        rows = rows.vstack(_whole(_judged_together(lake, group, policy, days, rows)))
+    return rows
 
 
 def _whole(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    if not frames:
-        return empty(TABLE)
-    whole = pl.concat(frames, how="diagonal")
-    schema = polars_schema(TABLE)
-    lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in schema.items() if name not in whole.columns]
-    return whole.with_columns(lacking).select(list(schema))
+    return complete(TABLE, pl.concat(frames, how="diagonal"))
 
 
 def together(days: Sequence[date], season_days: int) -> list[list[date]]:
