@@ -44,6 +44,19 @@ def test_only_the_days_that_come_and_go_are_sorted(rng: np.random.Generator) -> 
     assert run.since(["a", "b"], 5) == 1
 
 
+def test_what_lies_behind_the_window_is_dropped(rng: np.random.Generator) -> None:
+    """No day of it is asked for again, and its room is free for others."""
+    values = Values(rng)
+    run = Sorted(most=len(values.of(0, 5)) + len(values.of(10, 20)) - 1)
+    run.of("a", 0, 5, None, values.of)
+    assert run.since(["a"], 5) == 0
+    assert run.since(["a"], 6) == 6
+    run.of("b", 10, 20, None, values.of)
+    values.asked = 0
+    run.of("b", 10, 21, None, values.of)
+    assert values.asked == 1
+
+
 def test_rows_that_count_no_more_are_not_taken_from_before(rng: np.random.Generator) -> None:
     """A day confirmed as an incident meanwhile: all is sorted anew, without it."""
     values, run = Values(rng), Sorted()

@@ -52,7 +52,13 @@ class Sorted:
         self._held: dict[Hashable, _Held] = {}
 
     def since(self, names: list[Hashable], first: int) -> int:
-        """The first day that is needed to move these along to one that begins with `first`."""
+        """The first day that is needed to move these along to one that begins with `first`.
+
+        What ends before that day has nothing in common with it and is dropped.
+        """
+        for name in names:
+            if name in self._held and self._held[name].last < first:
+                del self._held[name]
         return min([first, *(self._held[name].first for name in names if name in self._held)])
 
     def of(self, name: Hashable, first: int, last: int, out: Mask | None, values: Callable[[int, int], Ints]) -> Ints:
