@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import READING, World, key, weighed
 
@@ -23,8 +24,14 @@ def told(world: World, number: int, cost: str | int | None, path: str = LITELLM_
     """A report of 100 and 10 tokens with its cost among its leaves."""
     about = {name: READING[name] for name in NAMES} | {name: columns[name] for name in columns if name in NAMES}
     whole = isinstance(cost, int)
-    world.reading(number, **{"input_total": 100, "output_total": 10, "total": 110, **columns})
-    identity = {"attempt_hi": key(number).hi, "attempt_lo": key(number).lo, "part": 0, "part_kind": "whole"}
+    read = {name: value for name, value in columns.items() if name != "part"}
+    world.reading(number, **{"input_total": 100, "output_total": 10, "total": 110, **read})
+    identity = {
+        "attempt_hi": key(number).hi,
+        "attempt_lo": key(number).lo,
+        "part": columns.get("part", 0),
+        "part_kind": "whole",
+    }
     leaves = {
         "leaf_shape": f"{path} usage.prompt_tokens",
         "leaf_integers": [cost if whole else None, 100],
@@ -92,3 +99,51 @@ def test_the_last_revision_counts_and_unknown_totals_say_nothing(world: World) -
     told(world, 2, "5", total=None)
     told(world, 3, None)
     assert found(world) == []
+
+
+@pytest.mark.parametrize("path", [LITELLM_SPEND, "usage.somewhere"], ids=["no cost", "another shape"])
+def test_a_later_revision_that_names_no_cost_takes_the_earlier_one_away(path: str, world: World) -> None:
+    """110 tokens can have cost 0.0011; that they once were more is no reason to judge that cost by them."""
+    told(world, 1, "0.0111", input_total=1_100, total=1_110)
+    told(world, 1, None, path, revision=1)
+    assert found(world) == []
+
+
+def test_a_part_that_was_not_revised_keeps_its_cost(world: World) -> None:
+    """What has not changed is not stored again."""
+    told(world, 1, "5", part=1)
+    told(world, 1, None, revision=1)
+    assert found(world) == [("agent", Decimal(5))]
+
+
+def test_costs_of_the_calls_of_an_answer_are_added_up_as_their_tokens_are(world: World) -> None:
+    """220 tokens cost 0.0022 at the most."""
+    for number, costs in enumerate((("0.0021", "0.0001"), ("0.0022", "0.0001"), ("0.0001", "0.0022"), ("2", None))):
+        for child, cost in enumerate(costs):
+            told(world, number, cost, child=child)
+    assert found(world) == [("agent", Decimal(cost)) for cost in ("0.0023", "0.0023", "2")]
+
+
+def test_costs_beyond_all_measure_are_found_and_stop_nothing(world: World) -> None:
+    for child in range(3):
+        told(world, 1, "99999999999999999999", child=child)
+    told(world, 2, "5")
+    assert [source for source, _ in found(world)] == ["agent", "agent"]
+
+
+def test_leaves_are_never_held_for_a_whole_day(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each report one or two of its leaves are needed: no frame in memory has the lists."""
+    told(world, 1, "5")
+    month = Month(world.lake(), "2026-03", Prices({}))
+    held: list[pl.Schema] = []
+    collect = pl.LazyFrame.collect
+
+    def watched(frame: pl.LazyFrame, **options: Any) -> pl.DataFrame:
+        rows: pl.DataFrame = collect(frame, **options)
+        held.append(rows.schema)
+        return rows
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", watched)
+    assert implausible_costs(month, DEAREST).height == 1
+    assert not [name for schema in held for name, kind in schema.items() if kind.is_nested()]
+    assert any("cost" in schema for schema in held)

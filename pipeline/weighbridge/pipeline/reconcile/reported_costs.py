@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
+from typing import TypeAlias
 
 import polars as pl
 
@@ -39,8 +40,14 @@ CHARGES: Sequence[tuple[tuple[str, ...], int]] = (
 CURRENCY = "USD"
 BY = ("source", "provider", "model")
 _REPORT = (*KEY, "source", "report")
+# What has not changed is not stored again, so each part of a report has a last revision of its own.
+_PART = (*_REPORT, "child", "part")
 _LEAVES = ("leaf_shape", "leaf_integers", "leaf_texts")
 _MONEY, _WHOLE = pl.Decimal(38, 18), pl.Decimal(38, 0)
+# Dollars that no tokens cost, and few enough to be added up many times over.
+_ABSURD = Decimal(10**15)
+# Positions of the leaves that are a cost, and how many of their units make a dollar.
+_Charge: TypeAlias = tuple[tuple[int, ...], int]
 _NONE = pl.DataFrame(
     schema=dict.fromkeys(KEY, pl.Int64()) | {"day": pl.Date()} | dict.fromkeys(BY, pl.String()) | {"cost": _MONEY}
 )
@@ -65,20 +72,24 @@ def dearest(month: Month) -> Decimal | None:
 
 def _of_day(month: Month, day: date, highest: Decimal) -> pl.DataFrame:
     own = pl.col("day") == day
-    reports = month.dated("usage_report", [*_REPORT, "child", "part", "revision", "day", *_LEAVES]).filter(own)
-    shapes = reports.select(pl.col("leaf_shape").unique()).collect()["leaf_shape"]
-    told = {shape: at for shape in shapes if (at := _charge(shape)) is not None}
+    reports = month.dated("usage_report", [*_PART, "revision", "day", *_LEAVES]).filter(own)
+    told = _told(reports)
     if not told:
         return _NONE
-    costs = []
-    held = reports.filter(pl.col("leaf_shape").is_in(list(told))).collect()
-    for (shape,), rows in held.partition_by("leaf_shape", as_dict=True).items():
-        positions, units = told[str(shape)]
-        parts = [_money(at) for at in positions]
-        some = pl.any_horizontal(part.is_not_null() for part in parts)
-        cost = pl.sum_horizontal(part.fill_null(0) for part in parts) / pl.lit(units, dtype=_WHOLE)
-        costs.append(rows.select(*_REPORT, "part", "revision", cost=pl.when(some).then(cost.cast(_MONEY))))
-    last = pl.concat(costs).drop_nulls("cost").sort("revision", "part").unique(_REPORT, keep="last")
+    # Few parts were ever revised. All of them are asked, for a later one that names no cost takes an earlier one away.
+    revised = reports.filter(pl.col("revision") > 0).group_by(_PART).agg(last=pl.col("revision").max())
+    costs = (
+        reports.filter(pl.col("leaf_shape").is_in([shape for shapes in told.values() for shape in shapes]))
+        .select(*_PART, "revision", cost=pl.coalesce(_cost(charge, shapes) for charge, shapes in told.items()))
+        .join(revised, on=list(_PART), how="left")
+        .filter(pl.col("revision") == pl.col("last").fill_null(0))
+        .drop_nulls("cost")
+        .group_by(*_REPORT, "child")
+        .agg(pl.col("cost").sort_by("part").last())
+        .group_by(_REPORT)
+        .agg(pl.col("cost").sum())
+        .collect(engine="streaming")
+    )
     readings = month.dated("reading", [*_REPORT, "child", "revision", "day", "provider", "model", "total"]).filter(own)
     newest = pl.col("revision") == pl.col("revision").max().over(*_REPORT, "child")
     tokens = (
@@ -91,12 +102,21 @@ def _of_day(month: Month, day: date, highest: Decimal) -> pl.DataFrame:
         )
         .collect()
     )
-    both = last.join(tokens, on=list(_REPORT)).filter(pl.col("total").is_between(0, LARGEST))
+    both = costs.join(tokens, on=list(_REPORT)).filter(pl.col("total").is_between(0, LARGEST))
     most = pl.col("total").cast(_WHOLE) * pl.lit(highest, dtype=_MONEY) / pl.lit(10**6, dtype=_WHOLE)
     return both.filter((pl.col("cost") < 0) | (pl.col("cost") > most.cast(_MONEY))).select(_NONE.columns)
 
 
-def _charge(shape: str) -> tuple[tuple[int, ...], int] | None:
+def _told(reports: pl.LazyFrame) -> dict[_Charge, list[str]]:
+    """Where reports have their costs, and the shapes of those that have them there."""
+    told: dict[_Charge, list[str]] = {}
+    for shape in reports.select(pl.col("leaf_shape").unique()).collect(engine="streaming")["leaf_shape"].sort():
+        if (charge := _charge(shape)) is not None:
+            told.setdefault(charge, []).append(shape)
+    return told
+
+
+def _charge(shape: str) -> _Charge | None:
     """Positions of the leaves that are the cost of reports of this shape, and how many of them make a dollar."""
     paths = {path: at for at, path in enumerate(shape.split(" "))}
     for names, units in CHARGES:
@@ -106,7 +126,18 @@ def _charge(shape: str) -> tuple[tuple[int, ...], int] | None:
     return None
 
 
-def _money(position: int) -> pl.Expr:
+def _cost(charge: _Charge, shapes: Sequence[str]) -> pl.Expr:
+    """The cost of reports of these shapes, in dollars; null where they name none, and for all others."""
+    positions, units = charge
+    mine = pl.col("leaf_shape").is_in(shapes)
+    parts = [_money(mine, at) / pl.lit(units, dtype=_WHOLE) for at in positions]
+    some = pl.any_horizontal(part.is_not_null() for part in parts)
+    return pl.when(some).then(
+        pl.sum_horizontal(part.cast(_MONEY).clip(-_ABSURD, _ABSURD).fill_null(0) for part in parts)
+    )
+
+
+def _money(mine: pl.Expr, position: int) -> pl.Expr:
     """A leaf as an amount; what has more digits than an amount can have is left out."""
-    text = pl.col("leaf_texts").list.get(position, null_on_oob=True).cast(_MONEY, strict=False)
-    return pl.coalesce(text, pl.col("leaf_integers").list.get(position, null_on_oob=True).cast(_MONEY, strict=False))
+    leaves = (pl.col(name).list.get(position, null_on_oob=True) for name in ("leaf_texts", "leaf_integers"))
+    return pl.coalesce(pl.when(mine).then(leaf).cast(_MONEY, strict=False) for leaf in leaves)
