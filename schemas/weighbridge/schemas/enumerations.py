@@ -50,6 +50,11 @@ class FindingOrigin(StrEnum):
     BASELINE = "baseline"
     CLOSE = "close"
     RETENTION = "retention"
+    PRICE = "price"
+    ENGINE = "engine"  # engine counters against the sum of attempts
+    INVOICE = "invoice"
+    AUDIT = "audit"
+    PROBE = "probe"
 
 
 class FindingState(StrEnum):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from weighbridge.schemas.errors import ContractError
 
 # 2: the table `usage_period`. 3: the tables `engine_counter` and `recount_constant`, the days of `segment`.
-SCHEMA_VERSION = 3
+# 4: terms and tiers of prices, invoices and what they are held against, audits, the log of changes.
+SCHEMA_VERSION = 4
 
 
 def check_version(found: object, where: str) -> int:
