@@ -396,6 +396,9 @@ class PriceStatus(StrEnum):
     SPLIT_UNKNOWN = "split_unknown"  # classes of different price are reported only as a sum
     NO_COUNTS = "no_counts"
     CONTRADICTORY = "contradictory"
+    TERMS_UNPRICED = "terms_unpriced"  # the model has a price, but none for the tier, batch or region it was served on
+    TERMS_UNKNOWN = "terms_unknown"  # terms of different price fit, and which of them held is not told
+    FEE_UNPRICED = "fee_unpriced"  # a row matches but has no price for a tool that was used
 
 
 class MarkReason(StrEnum):
@@ -524,6 +527,36 @@ class EngineCounter(StrEnum):
     ACCEPTED_TOKENS = "accepted_tokens"
 
 
+class TierRule(StrEnum):
+    """Which tokens pay the price above a length of input."""
+
+    CLIFF = "cliff"  # all tokens of the reading
+    MARGINAL = "marginal"  # those beyond the threshold
+
+
+class FeeKind(StrEnum):
+    """What is charged by use, beside tokens."""
+
+    REQUEST = "request"  # the call itself
+    REQUEST_LOW = "request_low"  # the call itself, by how much a search may bring into the context
+    REQUEST_MEDIUM = "request_medium"
+    REQUEST_HIGH = "request_high"
+    WEB_SEARCH = "web_search"
+    WEB_FETCH = "web_fetch"
+    X_SEARCH = "x_search"
+    FILE_SEARCH = "file_search"
+    DOCUMENT_SEARCH = "document_search"
+    CODE_EXECUTION = "code_execution"
+    MCP = "mcp"
+    IMAGE_GENERATION = "image_generation"
+    SOURCE = "source"  # a source that a search used
+    SEARCH_QUERY = "search_query"
+    CITATION_TOKEN = "citation_token"  # noqa: S105 - tokens of a model
+    SERVER_TOOL = "server_tool"  # a tool of the provider's whose name is not told
+    SEARCH_UNIT = "search_unit"  # of a reranking
+    AUDIO_SECOND = "audio_second"
+
+
 class CounterUnit(StrEnum):
     """What an engine's counter counts in."""
 
@@ -581,5 +614,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         Driver,
         EngineCounter,
         CounterUnit,
+        TierRule,
+        FeeKind,
     )
 }

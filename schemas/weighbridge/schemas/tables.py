@@ -185,6 +185,7 @@ ATTEMPT = Table(
         closed("marked_by", e.MarkedBy, "who marked it"),
         count("ids_expected", "token ids the agent said would follow in token_run; null where it said nothing"),
         flag("undated", "the record had no time; the day is the one the user named"),
+        text("tier_requested", "the service tier asked for; null where the request named none", pattern=NAME),
         *provenance(),
     ),
     key=("attempt_lo", "attempt_hi", "source", "revision"),
@@ -268,10 +269,19 @@ READING = Table(
         count("reported_total", "the provider's own total, as it stands", signed=True),
         closed("ended", e.Ended, "whether the answer was whole", required=True),
         strings("flags", "what was noticed: usage_missing, output_incomplete, ..."),
+        text("service_tier", "service tier it was served on, standard and on_demand as default; null where nothing is "
+             "said of it", pattern=NAME),
+        flag("batch", "whether it was part of a batch job; null where nothing is said of it"),
+        text("region", "where it was served, as far as that has a price; null where nothing is said of it",
+             pattern=NAME),
+        strings("fee_kinds", "what was used that is charged by use (FeeKind), in the order of their names"),
+        integers("fee_counts", "how often each of fee_kinds was used"),
+        money("charged", "what the answer itself says it cost"),
+        text("charged_currency", "currency of charged, ISO 4217", pattern=CURRENCY),
         *provenance(),
     ),
     key=("attempt_lo", "attempt_hi", "source", "child", "report", "revision"),
-)
+)  # fmt: skip
 
 ALIAS = Table(
     "alias",
@@ -567,9 +577,46 @@ PRICE = Table(
         text("currency", "ISO 4217", required=True, pattern=CURRENCY),
         text("origin", "where the figure was read", required=True),
         Column("checked_on", day().type, "when it was last compared with its origin"),
+        text("service_tier", "service tier it is the price on; null: the default one", pattern=NAME),
+        flag("batch", "whether it is the price of batch jobs; null: it is not"),
+        text("region", "where it is the price; null: where nothing else is said", pattern=NAME),
+        text("hours", "local hours it is the price in, as HH:MM-HH:MM zone; null: at any time"),
     ),
     key=("price_id", "token_class", "modality"),
     daily=False,
+)
+
+PRICE_TIER = Table(
+    "price_tier",
+    e.Domain.BILLING,
+    "A price of a row of the book that holds above a length of input.",
+    (
+        text("price_id", "the price row", required=True, pattern=HEX32),
+        count("above_tokens", "it holds where more tokens than this are counted", required=True),
+        closed("rule", e.TierRule, "which tokens pay it", required=True),
+        text("counted", "classes whose tokens are counted, in the order in which they are, joined by +; input_total: "
+             "all of input", required=True),
+        closed("token_class", e.TokenClass, "class it prices", required=True),
+        closed("modality", e.Modality, "modality it prices", required=True),
+        money("per_million", "price of a million tokens"),
+    ),
+    key=("price_id", "above_tokens", "token_class", "modality"),
+    daily=False,
+    since=4,
+)  # fmt: skip
+
+PRICE_FEE = Table(
+    "price_fee",
+    e.Domain.BILLING,
+    "A charge by use of a row of the book.",
+    (
+        text("price_id", "the price row", required=True, pattern=HEX32),
+        closed("kind", e.FeeKind, "what is charged", required=True),
+        money("per_thousand", "price of a thousand uses"),
+    ),
+    key=("price_id", "kind"),
+    daily=False,
+    since=4,
 )
 
 PRICED_AMOUNT = Table(
@@ -588,10 +635,15 @@ PRICED_AMOUNT = Table(
         *(money(f"amount_{name}", f"cost of {name}") for name in REPORTED_CLASSES),
         money("amount", "cost of the whole reading; null where any part of it is unknown"),
         closed("status", e.PriceStatus, "priced, or why not", required=True),
+        text("service_tier", "service tier it was priced on; null: nothing was said of one, which is the default one",
+             pattern=NAME),
+        count("price_tier", "the highest threshold of the row that it lies above, tokens of input; 0: below all; null: "
+              "the row has none"),
+        money("amount_fees", "cost of what is charged by use; null where unknown"),
         small("revision", "revision of the reading", required=True),
     ),
     key=("attempt_lo", "attempt_hi", "source", "child", "report", "basis", "revision"),
-)
+)  # fmt: skip
 
 RECONCILED = Table(
     "reconciled",
@@ -908,6 +960,8 @@ TABLES: dict[str, Table] = {
         QUARANTINE_STATUS,
         INVOICE_LINE,
         PRICE,
+        PRICE_TIER,
+        PRICE_FEE,
         PRICED_AMOUNT,
         RECONCILED,
         GAP_CAUSE,

@@ -25,7 +25,7 @@ from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.schemas.tables import TABLES
 
 # Of these every row may be wanted, whatever month it is about: names of files, and prices.
-_SHARED = ("price", "segment")
+_SHARED = ("price", "price_fee", "price_tier", "segment")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from weighbridge.schemas.table import Table
 
 # So many rows of a part are named; the others are counted.
 _NAMED = 5
-_KINDS = {"finding": Kind.FINDING, "finding_status": Kind.FINDING, "receipt": Kind.RECEIPT, "price": Kind.PIN}
+_PRICES = dict.fromkeys(("price", "price_tier", "price_fee"), Kind.PIN)
+_KINDS = {"finding": Kind.FINDING, "finding_status": Kind.FINDING, "receipt": Kind.RECEIPT, **_PRICES}
 
 
 @dataclass(slots=True)

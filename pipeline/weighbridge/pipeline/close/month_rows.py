@@ -110,7 +110,7 @@ def _whole(month: Month, table: str) -> pl.DataFrame:
         case "invoice_line":
             starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("period_start", "period_end"))
             frame = frame.filter((starts < end) & (stops > begin))
-        case "price":
+        case "price" | "price_tier" | "price_fee":
             frame = frame.filter(pl.col("price_id").is_in(list(month.prices.rows)))
         case "receipt":
             early = (pl.col("first_day") <= last).fill_null(value=True)

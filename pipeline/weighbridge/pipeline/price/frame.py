@@ -11,6 +11,7 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.lake import Lake, polars_schema
+from weighbridge.pipeline.lake.shape import complete
 from weighbridge.pipeline.price.bill import AMOUNTS, COUNTS, MONEY, bill
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
@@ -48,7 +49,7 @@ def price_readings(readings: pl.DataFrame | pl.LazyFrame, book: PriceBook) -> pl
     schema = polars_schema("priced_amount")
     if not priced:
         return pl.DataFrame(schema=schema)
-    return _of_calls(pl.concat(priced).sort("_order")).select(list(schema))
+    return complete("priced_amount", _of_calls(pl.concat(priced).sort("_order")))
 
 
 def _of_calls(priced: pl.DataFrame) -> pl.DataFrame:

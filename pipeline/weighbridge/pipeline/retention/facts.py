@@ -138,6 +138,8 @@ FACTS: Mapping[str, Fact] = {
         _always("close", "the root of a closed month: without it the month would be open again"),
         _always("strategy", "configurations, nobody's data"),
         _always("price", "public prices"),
+        _always("price_tier", "public prices"),
+        _always("price_fee", "public prices"),
         _always("segment", "digests of files: the same file read again is known, and brings nothing back"),
         _always("receipt", "proofs of deletions; they hold nothing of what was erased"),
     )
