@@ -21,8 +21,8 @@ from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.reconcile.found.status import waive
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
-from weighbridge.pipeline.reconcile.status import waive
 from weighbridge.pipeline.report.report import ReportFiles, write_report
 from weighbridge.pipeline.settings import Settings, load
 from weighbridge.schemas.enumerations import Verdict

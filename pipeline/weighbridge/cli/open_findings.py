@@ -17,7 +17,7 @@ WEIGHTY = (Severity.WARNING, Severity.ERROR)
 
 def lives(lake: Lake) -> list[dict[str, Any]]:
     """Every finding of the lake with its state of today, worst first."""
-    from weighbridge.pipeline.reconcile.status import life
+    from weighbridge.pipeline.reconcile.found.status import life
 
     return worst_first(life(lake, datetime.now(UTC).date()).to_dicts())
 

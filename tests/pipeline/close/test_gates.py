@@ -10,7 +10,7 @@ import pytest
 from tests.pipeline.close.conftest import NOW, Office, book
 
 from weighbridge.pipeline.close.gates import ClosePolicy, open_findings, too_early
-from weighbridge.pipeline.reconcile.status import acknowledge, waive
+from weighbridge.pipeline.reconcile.found.status import acknowledge, waive
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 
 

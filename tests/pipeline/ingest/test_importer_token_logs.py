@@ -19,7 +19,7 @@ from weighbridge.pipeline.ingest.importers.token_logs import IMPORTER, SOURCE
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.ingest.token_fields import FIELDS
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.reconcile import record_findings
+from weighbridge.pipeline.reconcile.found import record_findings
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.pipeline.validate.retry import retry
 from weighbridge.schemas.errors import ConfigError

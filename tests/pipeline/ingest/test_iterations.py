@@ -17,7 +17,7 @@ from weighbridge.pipeline.price.frame import price_readings
 from weighbridge.pipeline.price.keys import expand
 from weighbridge.pipeline.price.row import Match, PriceRow
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
-from weighbridge.pipeline.reconcile.reports import per_attempt
+from weighbridge.pipeline.reconcile.match.reports import per_attempt
 from weighbridge.schemas.enumerations import Verdict
 
 DAY = date(2026, 8, 1)

@@ -15,14 +15,15 @@ import polars as pl
 import pytest
 
 from weighbridge.pipeline.lake import Lake, polars_schema
-from weighbridge.pipeline.reconcile import coverage, match, rows
-from weighbridge.pipeline.reconcile.attempts import one_per_attempt
-from weighbridge.pipeline.reconcile.explanation import ended_choices, explained, lessons_of
+from weighbridge.pipeline.reconcile import rows
+from weighbridge.pipeline.reconcile.explain.explanation import ended_choices, explained, lessons_of
+from weighbridge.pipeline.reconcile.explain.template import learnt
 from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
+from weighbridge.pipeline.reconcile.match import coverage, match
+from weighbridge.pipeline.reconcile.match.attempts import one_per_attempt
+from weighbridge.pipeline.reconcile.match.reports import per_attempt
+from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
-from weighbridge.pipeline.reconcile.reports import per_attempt
-from weighbridge.pipeline.reconcile.side import side
-from weighbridge.pipeline.reconcile.template import learnt
 from weighbridge.schemas.enumerations import Direction
 from weighbridge.schemas.finding import Finding
 from weighbridge.schemas.identity import AttemptKey

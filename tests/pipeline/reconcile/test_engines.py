@@ -7,10 +7,10 @@ import pytest
 from polars.testing import assert_frame_equal
 from tests.pipeline.reconcile.conftest import Core, World, crowd
 
-from weighbridge.pipeline.reconcile.explanation import lessons_of
+from weighbridge.pipeline.reconcile.explain.explanation import lessons_of
+from weighbridge.pipeline.reconcile.explain.template import learnt
 from weighbridge.pipeline.reconcile.frames import collected
-from weighbridge.pipeline.reconcile.side import side
-from weighbridge.pipeline.reconcile.template import learnt
+from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.schemas.enumerations import Direction
 
 

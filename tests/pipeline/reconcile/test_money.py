@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.pipeline.reconcile.conftest import PRICE_ID, PRICES, World, weighed
 
-from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
 
 D = Decimal
 OTHER = "6" * 32

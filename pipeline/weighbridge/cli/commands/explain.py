@@ -15,7 +15,7 @@ from weighbridge.cli.output import shown, write, write_json
 from weighbridge.cli.session import home_of
 
 if TYPE_CHECKING:
-    from weighbridge.pipeline.reconcile.node import Node
+    from weighbridge.pipeline.reconcile.tree.node import Node
 
 
 def explain(
@@ -35,7 +35,7 @@ def explain(
 
     From a finding, an attempt or a file down to the raw leaves and their place in a file.
     """
-    from weighbridge.pipeline.reconcile.explain import explain as explained
+    from weighbridge.pipeline.reconcile.tree.explain import explain as explained
 
     home = home_of(ctx, config, log_level)
     root = explained(home.lake(), found, home.key)

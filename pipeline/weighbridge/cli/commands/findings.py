@@ -38,7 +38,7 @@ def ls(
     """List findings, worst first; exit 1 where a listed one is open and at least a warning."""
     from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
-    from weighbridge.pipeline.reconcile.codes import checked_code
+    from weighbridge.pipeline.reconcile.found.codes import checked_code
     from weighbridge.pipeline.retention.found import CODES as RETENTION_CODES
     from weighbridge.pipeline.run.sources import CODES as SOURCE_CODES
     from weighbridge.pipeline.validate.codes import CODES as VALIDATE_CODES
@@ -70,7 +70,7 @@ def show(
     ctx: typer.Context, finding: Id, as_json: AsJson = False, config: Config = None, log_level: LogLevel = None
 ) -> int:
     """Show one finding with its evidence and its history; `explain` goes further down."""
-    from weighbridge.pipeline.reconcile.prefix import one_of
+    from weighbridge.pipeline.reconcile.tree.prefix import one_of
 
     lake = home_of(ctx, config, log_level).lake()
     rows = {str(row["finding_id"]): row for row in lives(lake)}
@@ -107,7 +107,7 @@ def ack(
     log_level: LogLevel = None,
 ) -> int:
     """Acknowledge a finding: somebody is on it, so it no longer makes a verb exit with 1."""
-    from weighbridge.pipeline.reconcile.status import acknowledge
+    from weighbridge.pipeline.reconcile.found.status import acknowledge
 
     lake = home_of(ctx, config, log_level).lake()
     done = acknowledge(lake, finding, by=by or user_name(), reason=reason, now=datetime.now(UTC))
@@ -128,7 +128,7 @@ def waive(
     log_level: LogLevel = None,
 ) -> int:
     """Let a finding rest, with a reason and a last day; after that day it is open again."""
-    from weighbridge.pipeline.reconcile.status import waive as rest
+    from weighbridge.pipeline.reconcile.found.status import waive as rest
 
     lake = home_of(ctx, config, log_level).lake()
     done = rest(lake, finding, by=by or user_name(), reason=reason, expires=expires, now=datetime.now(UTC))

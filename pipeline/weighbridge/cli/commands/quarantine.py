@@ -128,7 +128,7 @@ def show(
 
 def _gone(lake: Lake, held: list[Entry], text: str) -> dict[str, object] | None:
     """The last decision about an entry that left the quarantine, where the id is that of one such and no other."""
-    from weighbridge.pipeline.reconcile.prefix import digits_of
+    from weighbridge.pipeline.reconcile.tree.prefix import digits_of
     from weighbridge.pipeline.validate.quarantine import last_decisions
 
     digits = digits_of(text)
@@ -314,7 +314,7 @@ def _check_names(lake: Lake, table: str | None, rule: str | None) -> None:
 
 
 def _of_ids(lake: Lake, held: list[Entry], ids: list[str]) -> list[Entry]:
-    from weighbridge.pipeline.reconcile.prefix import one_of
+    from weighbridge.pipeline.reconcile.tree.prefix import one_of
 
     by_id = {entry.entry_id: entry for entry in held}
     for text in ids:

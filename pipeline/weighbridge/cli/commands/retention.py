@@ -166,7 +166,7 @@ def release(
     log_level: LogLevel = None,
 ) -> int:
     """Release a legal hold. What was due meanwhile goes with the next `apply`."""
-    from weighbridge.pipeline.reconcile.prefix import one_of
+    from weighbridge.pipeline.reconcile.tree.prefix import one_of
     from weighbridge.pipeline.retention.holds import holds as every
     from weighbridge.pipeline.retention.holds import release as end
 

@@ -18,14 +18,14 @@ from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import price_readings
-from weighbridge.pipeline.reconcile.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.batch import reconcile_month
-from weighbridge.pipeline.reconcile.evidence import with_segments
+from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
+from weighbridge.pipeline.reconcile.found.evidence import with_segments
+from weighbridge.pipeline.reconcile.found.record_findings import Asked
+from weighbridge.pipeline.reconcile.found.status import life
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import findings_of, prices_used
-from weighbridge.pipeline.reconcile.record_findings import Asked
-from weighbridge.pipeline.reconcile.status import life
 from weighbridge.schemas.enumerations import FindingOrigin, FindingState, Severity
 from weighbridge.schemas.tables import TABLES
 

@@ -23,7 +23,7 @@ from weighbridge.pipeline.ingest.dialects import all_dialects
 from weighbridge.pipeline.ingest.speakers import Lookup, lookup
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
 from weighbridge.schemas.identity import framed
 from weighbridge.schemas.version import SCHEMA_VERSION
 

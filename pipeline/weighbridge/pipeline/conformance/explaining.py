@@ -9,11 +9,11 @@ import narwhals as nw
 import polars as pl
 
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile.cause import causes_of
-from weighbridge.pipeline.reconcile.explanation import explained
+from weighbridge.pipeline.reconcile.explain.cause import causes_of
+from weighbridge.pipeline.reconcile.explain.explanation import explained
+from weighbridge.pipeline.reconcile.explain.template import CELL, NO_POINTS
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
-from weighbridge.pipeline.reconcile.side import COLUMNS, EVIDENCE
-from weighbridge.pipeline.reconcile.template import CELL, NO_POINTS
+from weighbridge.pipeline.reconcile.match.side import COLUMNS, EVIDENCE
 from weighbridge.schemas.enumerations import Direction
 
 _EVIDENCE: Mapping[object, pl.DataType] = {nw.Int64: pl.Int64(), nw.Boolean: pl.Boolean(), nw.String: pl.String()}

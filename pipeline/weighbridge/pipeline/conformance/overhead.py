@@ -15,9 +15,9 @@ from weighbridge.pipeline.conformance.case import Case, MalformedCaseError, coun
 from weighbridge.pipeline.conformance.compare import differs
 from weighbridge.pipeline.conformance.explaining import causes_in, explained_input, input_rows
 from weighbridge.pipeline.ingest.reading import read_usage
-from weighbridge.pipeline.reconcile.explanation import lessons_of
+from weighbridge.pipeline.reconcile.explain.explanation import lessons_of
+from weighbridge.pipeline.reconcile.explain.template import LEAST_ATTEMPTS, learnt
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
-from weighbridge.pipeline.reconcile.template import LEAST_ATTEMPTS, learnt
 from weighbridge.schemas.enumerations import Grade
 
 COUNTED = "local_text_tokens"

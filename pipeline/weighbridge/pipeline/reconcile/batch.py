@@ -9,10 +9,12 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile import gap_findings, record_findings, recounts, rows
+from weighbridge.pipeline.reconcile import rows
+from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import month_of
+from weighbridge.pipeline.reconcile.recount import recounts
 from weighbridge.schemas.enumerations import Direction
 
 

@@ -17,9 +17,9 @@ import polars as pl
 
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.pipeline.price.table import rows_of
-from weighbridge.pipeline.reconcile import reports
+from weighbridge.pipeline.reconcile.found.tally import MONEY
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
-from weighbridge.pipeline.reconcile.tally import MONEY
+from weighbridge.pipeline.reconcile.match import reports
 from weighbridge.schemas.enumerations import Direction, Modality, TokenClass
 from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 

@@ -10,12 +10,20 @@ from functools import cached_property
 import polars as pl
 
 from weighbridge.pipeline.lake.records import Records, Tables
-from weighbridge.pipeline.reconcile import attempts, coverage, match, money, reports, template
-from weighbridge.pipeline.reconcile.explanation import ended_choices, lessons_of, searched, settled, with_structural
+from weighbridge.pipeline.reconcile import money
+from weighbridge.pipeline.reconcile.explain import template
+from weighbridge.pipeline.reconcile.explain.explanation import (
+    ended_choices,
+    lessons_of,
+    searched,
+    settled,
+    with_structural,
+)
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
+from weighbridge.pipeline.reconcile.match import attempts, coverage, match, reports
+from weighbridge.pipeline.reconcile.match.placement import Placement, placed
+from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.pipeline.reconcile.period import ends, month_of
-from weighbridge.pipeline.reconcile.placement import Placement, placed
-from weighbridge.pipeline.reconcile.side import side
 from weighbridge.schemas.enumerations import Direction
 
 # Days are taken together up to about so many attempts and readings.

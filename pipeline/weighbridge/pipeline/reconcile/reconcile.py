@@ -11,15 +11,15 @@ import polars as pl
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
-from weighbridge.pipeline.reconcile import gap_findings
-from weighbridge.pipeline.reconcile.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
-from weighbridge.pipeline.reconcile.evidence import with_segments
+from weighbridge.pipeline.reconcile.found import gap_findings
+from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
+from weighbridge.pipeline.reconcile.found.evidence import with_segments
+from weighbridge.pipeline.reconcile.found.record_findings import Asked, empty_month, of_records, unassigned_tenant
 from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import checked, month_of
-from weighbridge.pipeline.reconcile.record_findings import Asked, empty_month, of_records, unassigned_tenant
-from weighbridge.pipeline.reconcile.recount_constants import write_constants
+from weighbridge.pipeline.reconcile.recount.recount_constants import write_constants
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.cause import causes_of
+from weighbridge.pipeline.reconcile.explain.cause import causes_of
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, words
-from weighbridge.pipeline.reconcile.match import EXCEEDED
-from weighbridge.pipeline.reconcile.side import was_aborted
+from weighbridge.pipeline.reconcile.match.match import EXCEEDED
+from weighbridge.pipeline.reconcile.match.side import was_aborted
 from weighbridge.schemas.enumerations import Confidence, Direction, Status
 
 RECONCILED = (

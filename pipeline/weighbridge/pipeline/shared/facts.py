@@ -10,7 +10,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.frames import LARGEST, collected, frame_of
-from weighbridge.pipeline.reconcile.reports import COLUMNS_READ, per_attempt
+from weighbridge.pipeline.reconcile.match.reports import COLUMNS_READ, per_attempt
 from weighbridge.schemas.enumerations import Direction, PriceBasis, PriceStatus, SharedMeasure
 from weighbridge.schemas.tables import UNASSIGNED
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.cause import Candidate, Cause
-from weighbridge.pipeline.reconcile.side import is_covered
+from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
+from weighbridge.pipeline.reconcile.match.side import is_covered
 from weighbridge.schemas.enumerations import Direction, Severity, TokenClass
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.cause import Candidate, Cause
+from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
 from weighbridge.schemas.enumerations import Direction, TokenClass
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.cause import Candidate, Cause
+from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
 from weighbridge.pipeline.reconcile.frames import tokens
-from weighbridge.pipeline.reconcile.side import was_aborted
+from weighbridge.pipeline.reconcile.match.side import was_aborted
 from weighbridge.schemas.enumerations import Direction, TokenClass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
 from weighbridge.pipeline.report.exact import amount, ratio, tokens
 from weighbridge.pipeline.report.sheet import BLANK, Column, Kind, Row, Sheet, rows_of
 from weighbridge.pipeline.report.view import ATTEMPT, View, collect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile.quarantine import PLACE, records
+from weighbridge.pipeline.reconcile.found.quarantine import PLACE, records
 from weighbridge.pipeline.report.exact import added, ratio, tokens
 from weighbridge.pipeline.report.facts import COUNTS, amounts, facts, readable, readings
 from weighbridge.pipeline.report.query.gaps import outcome

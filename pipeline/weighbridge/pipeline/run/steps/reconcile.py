@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from weighbridge.pipeline.reconcile.announced import settled
+from weighbridge.pipeline.reconcile.found.announced import settled
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
 from weighbridge.pipeline.run.forgotten import settled_months
 from weighbridge.pipeline.run.home import Home

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile import attempts as one
-from weighbridge.pipeline.reconcile import reports as many
 from weighbridge.pipeline.reconcile.frames import KEY, Frame, tokens, words
+from weighbridge.pipeline.reconcile.match import attempts as one
+from weighbridge.pipeline.reconcile.match import reports as many
 from weighbridge.schemas.enumerations import AttemptStatus
 from weighbridge.schemas.tables import UNASSIGNED
 

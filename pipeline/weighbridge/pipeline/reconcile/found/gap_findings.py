@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
+from weighbridge.pipeline.reconcile.found.tally import Kind, added, findings, tallied
 from weighbridge.pipeline.reconcile.frames import KEY
-from weighbridge.pipeline.reconcile.match import EXCEEDED
-from weighbridge.pipeline.reconcile.tally import Kind, added, findings, tallied
+from weighbridge.pipeline.reconcile.match.match import EXCEEDED
 from weighbridge.schemas.enumerations import Confidence, Severity
 from weighbridge.schemas.finding import Finding
 

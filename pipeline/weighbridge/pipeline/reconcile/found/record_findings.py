@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile import announced, attempts, flag_facts, quarantine, reported_costs, reports
+from weighbridge.pipeline.reconcile.found import announced, flag_facts, quarantine, reported_costs
+from weighbridge.pipeline.reconcile.found.tally import Kind, added, findings, tallied
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
+from weighbridge.pipeline.reconcile.match import attempts, reports
+from weighbridge.pipeline.reconcile.match.reports import MISSING_FLAG
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
-from weighbridge.pipeline.reconcile.recount_constants import moved
-from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
-from weighbridge.pipeline.reconcile.tally import Kind, added, findings, tallied
+from weighbridge.pipeline.reconcile.recount.recount_constants import moved
 from weighbridge.schemas.enumerations import ChildKind, Confidence, PriceStatus, Severity, Verdict
 from weighbridge.schemas.finding import CODE, EVIDENCE_ROWS, Finding
 from weighbridge.schemas.tables import UNASSIGNED

@@ -24,9 +24,9 @@ from datetime import date, timedelta
 import polars as pl
 
 from weighbridge.pipeline.lake.records import Records
+from weighbridge.pipeline.reconcile.found.tally import tallied
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.month import Month
-from weighbridge.pipeline.reconcile.tally import tallied
 from weighbridge.schemas.enumerations import Confidence, GapReason
 from weighbridge.schemas.identity import erased
 from weighbridge.schemas.receipt import scope_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weighbridge.pipeline.reconcile.reports import MISSING_FLAG
-from weighbridge.pipeline.reconcile.tally import Kind
+from weighbridge.pipeline.reconcile.found.tally import Kind
+from weighbridge.pipeline.reconcile.match.reports import MISSING_FLAG
 from weighbridge.schemas.enumerations import Severity
 
 # Said by a finding of its own.

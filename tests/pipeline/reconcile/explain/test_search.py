@@ -9,8 +9,8 @@ from itertools import combinations, product
 import polars as pl
 import pytest
 
+from weighbridge.pipeline.reconcile.explain.search import LARGEST_SET, RIVALS, offers_of, with_smallest
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
-from weighbridge.pipeline.reconcile.search import LARGEST_SET, RIVALS, offers_of, with_smallest
 
 CAUSES = {"a": 2, "b": 1, "c": 3, "d": 1, "e": 2, "f": 1}
 OFFERS = offers_of(CAUSES)

@@ -11,9 +11,9 @@ import pytest
 from tests.pipeline.reconcile.conftest import DAY, SEGMENT, World, key
 
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.reconcile.explain import explain
-from weighbridge.pipeline.reconcile.node import Node
 from weighbridge.pipeline.reconcile.reconcile import reconcile
+from weighbridge.pipeline.reconcile.tree.explain import explain
+from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
 

@@ -18,10 +18,10 @@ import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile import template
+from weighbridge.pipeline.reconcile.explain import template
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
-from weighbridge.pipeline.reconcile.median_ranks import median_ranks
-from weighbridge.pipeline.reconcile.recounts import CELL, POINT
+from weighbridge.pipeline.reconcile.recount.median_ranks import median_ranks
+from weighbridge.pipeline.reconcile.recount.recounts import CELL, POINT
 from weighbridge.schemas.enumerations import Direction, Severity
 from weighbridge.schemas.finding import Finding
 

@@ -11,9 +11,9 @@ from tests.pipeline.reconcile.conftest import READING, World, key, weighed
 
 from weighbridge.pipeline.ingest.gateway_paths import HELICONE_BILLIONTHS, LANGFUSE_COSTS, LITELLM_SPEND
 from weighbridge.pipeline.price.plausible import implausible
+from weighbridge.pipeline.reconcile.found.reported_costs import CHARGES, implausible_costs
 from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month
-from weighbridge.pipeline.reconcile.reported_costs import CHARGES, implausible_costs
 
 # The dearest price of the world's book is 10 USD a million.
 DEAREST = Decimal(10)

@@ -13,11 +13,11 @@ from operator import add, or_
 
 import narwhals as nw
 
-from weighbridge.pipeline.reconcile.cause import Candidate, causes_of
+from weighbridge.pipeline.reconcile.explain.cause import Candidate, causes_of
+from weighbridge.pipeline.reconcile.explain.search import Offer, offers_of, with_smallest
+from weighbridge.pipeline.reconcile.explain.template import points, with_learnt
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, latest, rows_where, tokens, words
-from weighbridge.pipeline.reconcile.search import Offer, offers_of, with_smallest
-from weighbridge.pipeline.reconcile.side import COLUMNS
-from weighbridge.pipeline.reconcile.template import points, with_learnt
+from weighbridge.pipeline.reconcile.match.side import COLUMNS
 from weighbridge.schemas.enumerations import ChildKind, Confidence, Direction, FinishReason
 
 _OWN_END = (FinishReason.STOP, FinishReason.TOOL_CALLS)

@@ -10,12 +10,12 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from weighbridge.pipeline.reconcile import causes as folder
-from weighbridge.pipeline.reconcile import template
-from weighbridge.pipeline.reconcile.cause import Cause, all_causes, causes_of
-from weighbridge.pipeline.reconcile.explanation import explained
+from weighbridge.pipeline.reconcile.explain import template
+from weighbridge.pipeline.reconcile.explain.cause import Cause, all_causes, causes_of
+from weighbridge.pipeline.reconcile.explain.explanation import explained
+from weighbridge.pipeline.reconcile.explain.template import learnt
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
-from weighbridge.pipeline.reconcile.side import EVIDENCE, FIGURES, IDENTITY, SITUATION
-from weighbridge.pipeline.reconcile.template import learnt
+from weighbridge.pipeline.reconcile.match.side import EVIDENCE, FIGURES, IDENTITY, SITUATION
 from weighbridge.schemas.enumerations import Direction, Severity
 from weighbridge.schemas.finding import CODE
 

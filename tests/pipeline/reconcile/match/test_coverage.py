@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 from tests.pipeline.reconcile.conftest import World
 
-from weighbridge.pipeline.reconcile.coverage import losses, spans
+from weighbridge.pipeline.reconcile.match.coverage import losses, spans
 
 
 def at(day: int, hour: int = 12) -> datetime:

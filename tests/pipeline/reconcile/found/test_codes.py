@@ -8,8 +8,9 @@ import re
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, World, crowd, weighed
 
-from weighbridge.pipeline.reconcile import gap_findings, record_findings, recount_constants
-from weighbridge.pipeline.reconcile.codes import checked_code, finding_codes
+from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
+from weighbridge.pipeline.reconcile.found.codes import checked_code, finding_codes
+from weighbridge.pipeline.reconcile.recount import recount_constants
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.finding import CODE, Finding
 

@@ -19,7 +19,7 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.life import states
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile.prefix import one_of
+from weighbridge.pipeline.reconcile.tree.prefix import one_of
 from weighbridge.schemas.enumerations import FindingState
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME

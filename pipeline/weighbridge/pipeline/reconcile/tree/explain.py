@@ -13,12 +13,12 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.reconcile.cause import all_causes
-from weighbridge.pipeline.reconcile.foreign import attempts_named
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
+from weighbridge.pipeline.reconcile.found.tally import hexadecimal
 from weighbridge.pipeline.reconcile.frames import KEY
-from weighbridge.pipeline.reconcile.node import Node, leaves
-from weighbridge.pipeline.reconcile.prefix import LEAST, SHOWN, digits_if_any, the_one
-from weighbridge.pipeline.reconcile.tally import hexadecimal
+from weighbridge.pipeline.reconcile.match.foreign import attempts_named
+from weighbridge.pipeline.reconcile.tree.node import Node, leaves
+from weighbridge.pipeline.reconcile.tree.prefix import LEAST, SHOWN, digits_if_any, the_one
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import AttemptKey

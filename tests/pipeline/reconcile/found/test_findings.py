@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, SEGMENT, World, key, weighed
 
-from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
 from weighbridge.schemas.finding import Finding
 
 FILE = "b" * 64

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, Core, World, key
 
-from weighbridge.pipeline.reconcile.attempts import OUTPUT as ATTEMPT_OUTPUT
-from weighbridge.pipeline.reconcile.attempts import _merged, _shaped
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
+from weighbridge.pipeline.reconcile.match.attempts import OUTPUT as ATTEMPT_OUTPUT
+from weighbridge.pipeline.reconcile.match.attempts import _merged, _shaped
 
 
 def only(frame: pl.DataFrame, *names: str) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ from tests.pipeline.reconcile.conftest import World
 
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.life import states
+from weighbridge.pipeline.reconcile.found.status import NEXT, acknowledge, change, life, waive
 from weighbridge.pipeline.reconcile.reconcile import reconcile
-from weighbridge.pipeline.reconcile.status import NEXT, acknowledge, change, life, waive
 from weighbridge.schemas.enumerations import FindingState, Severity
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.finding import Finding

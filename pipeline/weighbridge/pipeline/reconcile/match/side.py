@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, tokens, words
-from weighbridge.pipeline.reconcile.match import COVERED
+from weighbridge.pipeline.reconcile.match.match import COVERED
 from weighbridge.schemas.enumerations import AttemptStatus, Direction, Grade
 
 IDENTITY = (*KEY, "day", "direction", "provider", "api", "model", "template", "tenant", "task", "route")

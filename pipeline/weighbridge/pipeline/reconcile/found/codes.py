@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from weighbridge.pipeline.ingest.outcome import Flag, flag_names
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.reconcile import flag_facts, gap_findings, record_findings
-from weighbridge.pipeline.reconcile.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cause import all_causes
+from weighbridge.pipeline.reconcile.found import flag_facts, gap_findings, record_findings
 from weighbridge.schemas.errors import ConfigError
 
 

@@ -16,10 +16,10 @@ from polars.testing import assert_frame_equal
 from tests.pipeline.reconcile.conftest import Core, Row, World, weighed
 
 from weighbridge.pipeline.reconcile.frames import collected
-from weighbridge.pipeline.reconcile.median_ranks import median_ranks
 from weighbridge.pipeline.reconcile.reconcile import reconcile
-from weighbridge.pipeline.reconcile.recount_constants import constants
-from weighbridge.pipeline.reconcile.recounts import CELL, points
+from weighbridge.pipeline.reconcile.recount.median_ranks import median_ranks
+from weighbridge.pipeline.reconcile.recount.recount_constants import constants
+from weighbridge.pipeline.reconcile.recount.recounts import CELL, points
 from weighbridge.schemas.enumerations import Severity
 
 MARCH, APRIL = date(2026, 3, 2), date(2026, 4, 6)

@@ -1,0 +1,1 @@
+"""From a gap to its causes, to the last token."""

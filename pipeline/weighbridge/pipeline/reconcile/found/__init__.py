@@ -1,0 +1,1 @@
+"""What was found: findings about gaps and records, their evidence and their life."""

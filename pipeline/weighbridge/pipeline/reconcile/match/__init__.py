@@ -1,0 +1,1 @@
+"""Attempts beside their usage reports: who belongs to whom, what is missing, what nobody saw."""
