@@ -6,7 +6,9 @@ decides a reading is left out: parsing is strict about what it leaves out, too, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -21,6 +23,11 @@ _RECORD = frozenset({"provider", "api", "model", "usage", "context", "headers", 
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 # An escape that writes a colon, which is how keys are counted.
 ESCAPE, _ESCAPED = b"\\u003", b"\\u003a"
+# Numbers that are others once they were parsed as 64 bits: too many digits, or an exponent of three.
+_BEYOND = re.compile(rb"[0-9]{20}|[-: \t\r,\[][0-9]+(\.[0-9]+)?[eE][-+]?[0-9]{3}")
+# So many digits may be rounded; one that is whole then may have been none, or another.
+_ROUNDED = re.compile(rb"[0-9][0-9.]{15}")
+_PLAIN = frozenset({str, int, bool, float, type(None)})
 
 
 def _tree() -> Tree:
@@ -47,11 +54,14 @@ def compact(line: bytes, *, escapes: bool = True) -> bytes | None:
     """
     if line.count(b"[") + line.count(b"{") > MAX_NESTING or (escapes and _ESCAPED in line.lower()):
         return None
+    if _BEYOND.search(line):
+        return None
     try:
         record = orjson.loads(line)
         # A key that is named twice is lost in parsing, and with it a colon.
         if type(record) is dict and orjson.dumps(record).count(b":") == line.count(b":"):
-            return None if why_unread(record) else orjson.dumps(_small(as_record(record)))
+            small = None if why_unread(record) else _small(as_record(record))
+            return None if small is None or (_ROUNDED.search(line) and _whole(small)) else orjson.dumps(small)
     except ValueError:
         pass
     return None
@@ -66,7 +76,7 @@ def packed(record: Mapping[str, Any]) -> bytes | None:
         line = orjson.dumps(small, option=_OPTIONS)
     except (TypeError, ValueError, RecursionError):
         return None
-    return None if b"null" in line and _odd(small) else line
+    return None if _odd(small) else line
 
 
 def _small(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,10 +100,22 @@ def _kept(body: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     return kept
 
 
-def _odd(value: object) -> bool:
-    """Whether a number is none, which is written as null."""
-    if isinstance(value, float):
-        return value != value or value in (float("inf"), float("-inf"))  # noqa: PLR0124 - NaN is not itself
-    if isinstance(value, dict):
-        return any(map(_odd, value.values()))
-    return isinstance(value, (list, tuple)) and any(map(_odd, value))
+def _odd(record: Mapping[str, Any]) -> bool:
+    """Whether a value is none of JSON's, yet would be written: no number, a tuple, an enumeration."""
+    return any(type(value) not in _PLAIN or (type(value) is float and not isfinite(value)) for value in _values(record))
+
+
+def _whole(record: Mapping[str, Any]) -> bool:
+    """Whether a fraction was parsed as a whole number."""
+    return any(type(value) is float and value.is_integer() for value in _values(record))
+
+
+def _values(record: Mapping[str, Any]) -> Iterator[Any]:
+    """Everything in a record that is neither an object nor a list."""
+    waiting: list[Any] = [record]
+    for held in waiting:
+        for value in held.values() if type(held) is dict else held:
+            if type(value) is dict or type(value) is list:
+                waiting.append(value)
+            else:
+                yield value
