@@ -40,9 +40,8 @@ _BEFORE, _AFTER = table(b" :,["), table(b",}] \neE")
 
 def runs_of(line: bytes) -> list[re.Match[bytes]]:
     """The runs of a line that stand where a number may."""
-    return [
-        run for run in _RUN.finditer(line) if _may_be_number(line[run.start() - 1], (line[run.end() :] or b"\n")[0])
-    ]
+    line += b"\n"
+    return [run for run in _RUN.finditer(line) if _may_be_number(line[run.start() - 1], line[run.end()])]
 
 
 def _may_be_number(before: int, after: int) -> bool:
