@@ -88,6 +88,9 @@ class Forms:
     def _of_form(self, block: Block, bare: bytes, lines: Ints, made: list[Piece]) -> list[Ints]:
         """Read the lines of one bare form, those together that say the same in their texts; the lines that are left."""
         rest: list[Ints] = []
+        # What is learnt of a form that few lines have would be kept for ever, and there may be as many as lines.
+        if len(lines) <= _FEW and bare not in self.texts:
+            return [lines]
         texts = self._texts(bare)
         for _ in range(_VARIANTS):
             first = block.first[lines]
