@@ -24,6 +24,7 @@ from weighbridge.pipeline.ingest.recorded import FLAVOR
 
 # Beyond any run of digits that is read as a number here, and within 64 bits.
 _MARK = 2 * 10**18
+_DIGITS = len(str(_MARK))
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?)(\d+)((?:\.\d+)?(?:[eE][+-]?\d+)?)', re.DOTALL)
 # What a record may hold beside its answer, and is then read with it; and the sign that it is in other words.
 _BESIDE = ("context", "headers", "events", "at")
@@ -42,6 +43,7 @@ class Tokens:
         exponents: of `fraction`, those after an `e`.
         leading: of `whole` and `fraction`, those that begin a number.
         negative: the signs of `whole`.
+        literal: numbers that are no runs, for what stands around them, and stay as they are.
         marked: the line with a number of its own in the place of each whole one, with its sign.
     """
 
@@ -51,6 +53,7 @@ class Tokens:
     exponents: list[int]
     leading: list[int]
     negative: list[bool]
+    literal: list[int]
     marked: bytes
 
 
@@ -80,7 +83,7 @@ class Template:
 
 def tokens_of(line: bytes) -> Tokens:
     """What the runs of digits of a line are, in their order; of those that may be numbers."""
-    out = Tokens([], [], [], [], [], [], b"")
+    out = Tokens([], [], [], [], [], [], [], b"")
     pieces: list[bytes] = []
     runs = [run.start() for run in runs_of(line)]
     end = 0
@@ -89,7 +92,9 @@ def tokens_of(line: bytes) -> Tokens:
         within = range(bisect_left(runs, token.start()), bisect_left(runs, token.end()))
         if digits is None:
             out.text.extend(within)
-        elif within:
+        elif not within:
+            out.literal.append(int(digits) if len(digits) <= _DIGITS else 0)
+        else:
             out.leading.extend([within[0]] if runs[within[0]] == token.start(2) else [])
             if rest:
                 out.fraction.extend(within)
@@ -105,6 +110,9 @@ def tokens_of(line: bytes) -> Tokens:
 def template_of(line: bytes) -> Template | None:
     """The template of lines of this form, or null where they have to be read one by one."""
     tokens = tokens_of(line)
+    # A number that is left as it is must be told from the marks.
+    if any(_MARK <= number <= 2 * _MARK for number in tokens.literal):
+        return None
     record, reason = parse(tokens.marked)
     if record is None or reason is not None or not _plain(record):
         return None
