@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import polars as pl
 import pytest
@@ -19,6 +23,7 @@ from weighbridge.pipeline import read_usage_batch, read_usage_file
 from weighbridge.pipeline.ingest.json_lines import parse
 from weighbridge.pipeline.ingest.many import blocks, forms, template
 from weighbridge.pipeline.ingest.many.columns import Told, one_by_one
+from weighbridge.pipeline.ingest.many.small import packed
 from weighbridge.pipeline.ingest.reading import calls_of
 from weighbridge.schemas.enumerations import Verdict
 
@@ -111,7 +116,7 @@ def test_a_file_is_read_as_its_lines_are(tmp_path: Path, text: str, block: int) 
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_BLOCK", block)
-        found = pl.concat(read_usage_file(path)) if text else expected(b"")
+        found = pl.concat(read_usage_file(path))
     assert_frame_equal(found, expected(text.encode()))
 
 
@@ -120,6 +125,68 @@ def test_a_file_is_read_as_its_lines_are(tmp_path: Path, text: str, block: int) 
 def test_records_are_read_as_each_of_them_is(text: str) -> None:
     records = [record for line in text.encode().split(b"\n") if (record := parse(line)[0]) is not None]
     assert_frame_equal(read_usage_batch(records), one_by_one(enumerate(records)))
+
+
+NUMBERS_BEYOND = {
+    "of twenty digits": "18446744073709551616",
+    "of a large exponent": "1e400",
+    "of a large exponent after a tab": "\t1E+400",
+    "of more digits than a fraction keeps": "9007199254740993.0",
+    "whole only when it is rounded": "5.00000000000000000",
+    "no whole number, unless it is rounded": "5.00000000000000001",
+    "rounded before its exponent": "90071992547409.93e2",
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS_BEYOND.values(), ids=list(NUMBERS_BEYOND))
+def test_numbers_that_parsing_would_change_are_read_digit_by_digit(number: str, tmp_path: Path) -> None:
+    """Each line is of another form, so that all are made smaller first."""
+    lines = [
+        f'{{"{name}": "é", "provider": "openai", "api": "chat", "response": {{"{name * 2}": 1, "usage": '
+        f'{{"prompt_tokens": {number}, "completion_tokens": 3}}}}}}'
+        for name in "abcdefghij"
+    ]
+    path = tmp_path / "records.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert_frame_equal(pl.concat(read_usage_file(path)), expected("\n".join(lines).encode()))
+
+
+class Kind(Enum):
+    SEVEN = 7
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Kind.SEVEN, UUID(int=7), (7,), datetime(2026, 1, 1, tzinfo=UTC), date(2026, 1, 1), Decimal(7), float("nan"), b"7"],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_that_are_none_of_json_are_no_words_of_a_batch(value: object) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+    records: list[dict[str, object]] = [
+        {"provider": "openai", "api": "chat", "usage": {**usage, "service_tier": value, "prompt_tokens": value}},
+        {"provider": "openai", "api": "chat", "response": {"usage": [usage, value], "status": value}},
+        {"provider": value, "api": "chat", "usage": usage},
+        {"provider": "openai", "api": "chat", "day": value, "usage": usage},
+    ]
+    assert all(packed(record) is None for record in records[:3])
+    assert_frame_equal(read_usage_batch(records), one_by_one(enumerate(records)))
+
+
+def test_a_number_that_looks_like_a_mark_is_not_taken_for_another() -> None:
+    """After a tab and before a return a number is left as it is; 2,000,000,000,000,000,000 is the first mark."""
+    line = '{"provider": "openai", "api": "chat", "usage": {"prompt_tokens": %s, "completion_tokens":\t%s\t}}'
+    lines = [(line % (count, 2 * 10**18)).encode() for count in range(11, 20)]
+    made, rest, _ = forms.Forms().sorted_out([b"".join(one + b"\n" for one in lines)])
+    assert (made, rest.tolist()) == ([], list(range(9)))
+    assert template.template_of((line % (11, 5)).encode()) is not None
+
+
+def test_nothing_is_remembered_of_forms_that_few_lines_have() -> None:
+    names = [first + second for first in "abcdefgh" for second in "klmnopqr"]
+    known = forms.Forms()
+    for name in names:
+        known.sorted_out([f'{{"{name}": 1, "id": "a1"}}\n'.encode() * 2])
+    assert (known.texts, known.known) == ({}, {})
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
