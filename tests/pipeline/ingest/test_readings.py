@@ -185,7 +185,9 @@ def test_every_recorded_answer_is_read_alike_in_columns(shared_real: Path) -> No
             else [{"response": response}]
         )
         drawn += [(record["provider"], api, parts_of(api, **call)) for call in calls]
-    assert len(drawn) >= len(lines)
+    assert len(lines) >= 100
+    assert len({api for _, api, _ in drawn}) >= 10
+    assert sum(any(part.flattened.leaves for part in parts) for _, _, parts in drawn) >= 90
     assert_same(drawn)
 
 
@@ -198,6 +200,17 @@ def stream(opened: dict[str, Any] | None = None, **revised: Any) -> list[Part]:
 
 def body(prompt: int) -> list[Part]:
     return parts_of("openai_chat", usage={"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5})
+
+
+def test_what_a_service_counted_is_no_count_of_a_call_inside_an_answer() -> None:
+    """Alone it makes no call, one by one as in columns; beside a count of the call's own it changes nothing."""
+    iteration = "usage.iterations[compaction]."
+    service = Leaf(f"{iteration}amazon-bedrock-invocationMetrics.inputTokenCount", 5, None)
+    for leaves, calls in (([service], 0), ([service, Leaf(f"{iteration}input_tokens", 3, None)], 1)):
+        parts = [Part(ReportPart.WHOLE, Flattened(leaves), Ended.COMPLETE, ())]
+        whole = read_parts("bedrock", "bedrock_invoke_model", "m", parts, day=DAY)
+        assert [child.input_total for child in whole.children] == [3] * calls
+        assert_same([("bedrock", "bedrock_invoke_model", parts)])
 
 
 def test_stale_lifetime_splits_are_found_in_columns_too() -> None:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from weighbridge.pipeline.ingest.breakdown import adds_up
-from weighbridge.pipeline.ingest.dialect import EVIDENCE, Dialect, Role
+from weighbridge.pipeline.ingest.dialect import SUMMED, Dialect, Role
 
 # What the top level and the iterations in it must agree on.
 COMPARED = (Role.INPUT, Role.OUTPUT, Role.CACHE_READ, Role.CACHE_WRITE)
@@ -94,7 +94,7 @@ def _plan(dialect: Dialect, prefix: str, shown: bool, fields: list[tuple[int, st
     sources: dict[Role, list[int]] = {}
     for position, name in fields:
         entry = dialect.role_of(name)
-        if entry is not None and entry[1] not in EVIDENCE:
+        if entry is not None and entry[1] in SUMMED:
             sources.setdefault(entry[1], []).append(position)
     model = next((position for position, name in fields if name == "model"), None)
     return CallPlan(prefix, shown, tuple((role, tuple(at)) for role, at in sources.items()), model)
