@@ -65,6 +65,7 @@ def test_a_case_that_asserts_nothing_fails(expect: dict[str, Any]) -> None:
         (case({"cost": CANARY}), "expect.cost is a str; a plain decimal in quotes or null is expected"),
         (case({"cost": 0.5}), "expect.cost is a float; a plain decimal in quotes"),
         (case({"cost_by_class": {"reasoning": 1}}), "expect.cost_by_class.reasoning is a int; a plain decimal"),
+        (case({"cost": "1"}, given={"model": [CANARY]}), "input.model is a list; a text or null is expected"),
         (case({"flags": CANARY}), "expect.flags is a str; a list of names is expected"),
         (case({"flags": [CANARY]}), "expect.flags has a name that does not match"),
         (case({"estimated": CANARY}), "expect.estimated is a str; an object is expected"),

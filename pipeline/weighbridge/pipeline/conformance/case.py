@@ -101,11 +101,14 @@ class Case:
         """The prices of a model as a row of a book: its own, else those of the case if it is the model of the case.
 
         Raises:
-            MalformedCaseError: a price is no decimal string of at most 12 places.
+            MalformedCaseError: a price is no decimal string of at most 12 places, or the model of the case is no text.
         """
+        own = self.given.get("model")
+        if own is not None and not isinstance(own, str):
+            raise MalformedCaseError(f"input.model is {_kind(own)}; a text or null is expected")
         by_model = mapping(self.given.get("prices_by_model", {}), "input.prices_by_model")
         where, written = "input.prices_by_model", by_model.get(model or "")
-        if (model or "") not in by_model and model in {None, self.given.get("model")}:
+        if (model or "") not in by_model and model in {None, own}:
             where, written = "input.prices", self.given.get("prices")
         if written is None:
             return None
