@@ -27,6 +27,8 @@ def examples(few: int, many: int) -> int:
 
 def some(cases: Sequence[Case], count: int) -> list[Case]:
     """A sample of so many cases with the first and the last among them, in their order; or all of them."""
+    if count < 2:
+        raise ValueError(f"a sample of {count} leaves out the first case or the last; ask for 2 or more")
     if whole() or count >= len(cases):
         return list(cases)
     last = len(cases) - 1
