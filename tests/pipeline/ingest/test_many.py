@@ -128,13 +128,13 @@ def test_records_are_read_as_each_of_them_is(text: str) -> None:
 
 
 NUMBERS_BEYOND = {
-    "of twenty digits": "18446744073709551616",
-    "of a large exponent": "1e400",
-    "of a large exponent after a tab": "\t1E+400",
-    "of more digits than a fraction keeps": "9007199254740993.0",
-    "whole only when it is rounded": "5.00000000000000000",
-    "no whole number, unless it is rounded": "5.00000000000000001",
-    "rounded before its exponent": "90071992547409.93e2",
+    "of more digits than a fraction may have": "0." + "1" * 31,
+    "of more digits than a float keeps": "123456789012345678901.5",
+    "of a large exponent": "1.5e300",
+    "of a large exponent after a tab": "\t1.5E+300",
+    "of a small exponent": "1.5e-300",
+    "beyond 64 bits": "18446744073709551616",
+    "without an end": "1e400",
 }
 
 
@@ -142,8 +142,8 @@ NUMBERS_BEYOND = {
 def test_numbers_that_parsing_would_change_are_read_digit_by_digit(number: str, tmp_path: Path) -> None:
     """Each line is of another form, so that all are made smaller first."""
     lines = [
-        f'{{"{name}": "é", "provider": "openai", "api": "chat", "response": {{"{name * 2}": 1, "usage": '
-        f'{{"prompt_tokens": {number}, "completion_tokens": 3}}}}}}'
+        f'{{"{name}": "é", "provider": "openrouter", "api": "chat", "response": {{"{name * 2}": 1, "usage": '
+        f'{{"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "cost": {number}}}}}}}'
         for name in "abcdefghij"
     ]
     path = tmp_path / "records.jsonl"

@@ -25,8 +25,6 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | o
 ESCAPE, _ESCAPED = b"\\u003", b"\\u003a"
 # Numbers that are others once they were parsed as 64 bits: too many digits, or an exponent of three.
 _BEYOND = re.compile(rb"[0-9]{20}|[-: \t\r,\[][0-9]+(\.[0-9]+)?[eE][-+]?[0-9]{3}")
-# So many digits may be rounded; one that is whole then may have been none, or another.
-_ROUNDED = re.compile(rb"[0-9][0-9.]{15}")
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 
 
@@ -60,8 +58,7 @@ def compact(line: bytes, *, escapes: bool = True) -> bytes | None:
         record = orjson.loads(line)
         # A key that is named twice is lost in parsing, and with it a colon.
         if type(record) is dict and orjson.dumps(record).count(b":") == line.count(b":"):
-            small = None if why_unread(record) else _small(as_record(record))
-            return None if small is None or (_ROUNDED.search(line) and _whole(small)) else orjson.dumps(small)
+            return None if why_unread(record) else orjson.dumps(_small(as_record(record)))
     except ValueError:
         pass
     return None
@@ -103,11 +100,6 @@ def _kept(body: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
 def _odd(record: Mapping[str, Any]) -> bool:
     """Whether a value is none of JSON's, yet would be written: no number, a tuple, an enumeration."""
     return any(type(value) not in _PLAIN or (type(value) is float and not isfinite(value)) for value in _values(record))
-
-
-def _whole(record: Mapping[str, Any]) -> bool:
-    """Whether a fraction was parsed as a whole number."""
-    return any(type(value) is float and value.is_integer() for value in _values(record))
 
 
 def _values(record: Mapping[str, Any]) -> Iterator[Any]:
