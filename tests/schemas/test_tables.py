@@ -165,6 +165,7 @@ def test_signed_columns_are_the_differences_and_the_evidence() -> None:
         "reconciled.explained",
         "reconciled.residual",
         "gap_cause.tokens",
+        "invoice_line.tokens",
         "finding.expected",
         "finding.observed",
         "finding.difference",

@@ -379,6 +379,44 @@ class ChargeCategory(StrEnum):
     ADJUSTMENT = "Adjustment"
 
 
+class LineKind(StrEnum):
+    """What a line of an invoice charges, in our words; a line of which that is not known has none."""
+
+    TOKENS = "tokens"
+    TOOL_FEE = "tool_fee"
+    REQUEST_FEE = "request_fee"
+    STORAGE = "storage"
+    COMMITMENT = "commitment"  # what is paid for a commitment, its shortfall included
+    MINIMUM = "minimum"
+    DISCOUNT = "discount"
+    CREDIT = "credit"
+    TAX = "tax"
+    ROUNDING = "rounding"
+
+
+class BillingStatus(StrEnum):
+    """Whether a billing period can still get charges; a closed one is not reopened."""
+
+    OPEN = "Open"
+    CLOSED = "Closed"
+
+
+class ChargedBy(StrEnum):
+    """What a cell of our own usage is held against."""
+
+    USAGE_PAGE = "usage_page"
+    INVOICE = "invoice"
+
+
+class AllocatedAs(StrEnum):
+    """How money or tokens came to a team."""
+
+    DIRECT = "direct"  # a rule names whose it is
+    SHARED = "shared"  # its part of what all teams share
+    UNASSIGNED = "unassigned"  # no rule names whose it is
+    IDLE = "idle"  # of own machines: time that no token was computed in
+
+
 class PriceBasis(StrEnum):
     """Which counts an amount was computed from."""
 
@@ -601,6 +639,10 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         QuarantineReason,
         QuarantineState,
         ChargeCategory,
+        LineKind,
+        BillingStatus,
+        ChargedBy,
+        AllocatedAs,
         PriceBasis,
         PriceStatus,
         MarkReason,

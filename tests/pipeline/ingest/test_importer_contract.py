@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.pipeline.ingest.bill_samples import bills
 from tests.pipeline.ingest.gateway_samples import observation, request, run, spend
 from tests.pipeline.ingest.log_samples import chat, completions, export, invocation, message, page, span
 from tests.sampling import some
@@ -41,7 +42,11 @@ def samples(
     table.write_text("in,out\n1,2\n3,4\n", encoding="utf-8")
     mapping = tmp_path / "mapping.toml"
     mapping.write_text('[source]\nname = "acme"\n[leaves]\n"usage.input_total" = "in"\n', encoding="utf-8")
+    charges = tmp_path / "charges.toml"
+    told = '[source]\nname = "reseller"\nprovider = "openai"\n[charges]\namount = "in"\nstart = "on"\nproject = "to"\n'
+    charges.write_text(told, encoding="utf-8")
     paths = {
+        **bills(tmp_path),
         "azure_trace": trace,
         "bedrock_invocations": jsonl("invocations.jsonl", [invocation(1), invocation(2)]),
         "claude_code": jsonl("session.jsonl", [message(1, 5), message(2, 6)]),
@@ -58,7 +63,8 @@ def samples(
         "segment": segment("sealed", attempt=[attempt(1)], usage_report=[report(1)]),
     }
     key, day = bytes(range(32)), date(2026, 1, 15)
-    return {name: Source(path, key, day, mapping=mapping if name == "mapped" else None) for name, path in paths.items()}
+    mappings = {"mapped": mapping, "mapped_charges": charges}
+    return {name: Source(path, key, day, mapping=mappings.get(name)) for name, path in paths.items()}
 
 
 def staged(importer: Importer, source: Source) -> Staged:
@@ -67,15 +73,22 @@ def staged(importer: Importer, source: Source) -> Staged:
 
 def test_the_folder_holds_the_importers_we_know() -> None:
     assert list(ALL) == [
+        "aws_cur",
+        "azure_costs",
         "azure_trace",
         "bedrock_invocations",
         "claude_code",
+        "cost_pages",
+        "currency_rates",
         "engine_metrics",
+        "focus",
+        "google_billing",
         "helicone",
         "langfuse",
         "langsmith",
         "litellm",
         "mapped",
+        "mapped_charges",
         "otel_spans",
         "recorded_answers",
         "segment",
@@ -101,7 +114,7 @@ def test_a_file_is_recognised_by_its_own_importer_and_by_no_other(
     importer: Importer, samples: dict[str, Source]
 ) -> None:
     recognised = [name for name, source in samples.items() if importer.recognises(source.path)]
-    assert recognised == ([] if importer.name == "mapped" else [importer.name])
+    assert recognised == ([] if importer.name in {"mapped", "mapped_charges"} else [importer.name])
 
 
 @EVERY
@@ -167,14 +180,23 @@ def test_another_key_gives_other_pseudonyms_and_other_derived_keys(
     source = samples[importer.name]
     other = Source(source.path, b"x" * 32, source.day, mapping=source.mapping)
     one, two = (_keys(staged(importer, s)) for s in (source, other))
-    assert (one == two) is importer.recorded
+    # Rates of currencies are nobody's.
+    assert (one == two) is (importer.recorded or importer.name == "currency_rates")
 
 
-def _keys(rows: Staged) -> list[int]:
-    """Half the keys of attempts; of sums of a period, of their cells."""
-    (table,) = {"attempt", "usage_period", "engine_counter"} & rows.tables.keys()
-    lows = rows.tables[table]["attempt_lo" if table == "attempt" else "cell_lo"]
-    return lows.to_list()
+_NAMED_BY = {
+    "attempt": "attempt_lo",
+    "usage_period": "cell_lo",
+    "engine_counter": "cell_lo",
+    "invoice_line": "line_id",
+    "currency_rate": "rate_day",
+}
+
+
+def _keys(rows: Staged) -> list[object]:
+    """Half the keys of attempts; of sums of a period, of their cells; the ids of lines of bills."""
+    (table,) = _NAMED_BY.keys() & rows.tables.keys()
+    return rows.tables[table][_NAMED_BY[table]].to_list()
 
 
 @EVERY

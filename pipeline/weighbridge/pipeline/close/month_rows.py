@@ -110,6 +110,14 @@ def _whole(month: Month, table: str) -> pl.DataFrame:
         case "invoice_line":
             starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("period_start", "period_end"))
             frame = frame.filter((starts < end) & (stops > begin))
+        case "invoice_detail":
+            starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("billing_start", "billing_end"))
+            frame = frame.filter(((starts < end) & (stops > begin)).fill_null(value=True))
+        case "invoice_gap" | "invoice_cause" | "allocated":
+            frame = frame.filter(pl.col("period") == month.period)
+        case "currency_rate":
+            # A rate of a day before may stand in where a contract says so, so a month holds those of its bills.
+            frame = frame.filter(pl.col("rate_day").is_between(first - timedelta(days=31), last + timedelta(days=31)))
         case "price" | "price_tier" | "price_fee":
             frame = frame.filter(pl.col("price_id").is_in(list(month.prices.rows)))
         case "receipt":

@@ -35,6 +35,8 @@ COMMIT_ORDER = (
     "token_run",
     "state_event",
     "invoice_line",
+    "invoice_detail",
+    "currency_rate",
     "usage_period",
     "engine_counter",
     "gap",
@@ -43,7 +45,10 @@ COMMIT_ORDER = (
 # What the lake calls a file whose name is no name; its digest tells which it is.
 UNNAMED = "unnamed"
 # What the record of a line is counted by; its identifiers go with it.
-OF_A_LINE = ("request_scope", "attempt", "child", "usage_report", "invoice_line", "usage_period", "engine_counter")
+OF_A_LINE = (
+    *("request_scope", "attempt", "child", "usage_report"),
+    *("invoice_line", "invoice_detail", "currency_rate", "usage_period", "engine_counter"),
+)
 # Tables of which the lake cannot tell how many rows were records of a file: they do not keep it, or have others too.
 UNPLACED = ("strategy", "alias", "quarantine")
 _DERIVED = {**dict.fromkeys((*ATTEMPT, "alias_hi", "alias_lo"), pl.Int64), "source": pl.String}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from weighbridge.pipeline.ingest.charges.mapping import maps_charges
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, importers
 from weighbridge.pipeline.ingest.json_records import let_go
 from weighbridge.schemas.errors import ConfigError, ContractError
@@ -119,7 +120,7 @@ def _importer_of(source: Source, name: str | None, known: dict[str, Importer], *
         return known[name]
     fits = [importer for importer in known.values() if importer.recognises(source.path)]
     if source.mapping is not None and not any(importer.recorded for importer in fits):
-        return known["mapped"]
+        return known["mapped_charges" if maps_charges(source.mapping) else "mapped"]
     if len(fits) == 1:
         return fits[0]
     if not fits and empty:

@@ -25,7 +25,7 @@ HIT = "_hit"
 NO_ATTEMPTS = pl.DataFrame(schema=dict.fromkeys(KEY, pl.Int64))
 _READ = (
     *("day", "tenant", "task", "subject_bucket", *KEY, *REQUEST, "segment", "evidence", "month", "block", "key_id"),
-    *("period", "first_day", "last_day", "changed_at", "period_end"),
+    *("period", "first_day", "last_day", "changed_at", "period_end", "billing_end", "issued_at"),
 )
 # The tables that say whose an attempt is.
 _TELLING = ("attempt", "token_run", "reconciled")

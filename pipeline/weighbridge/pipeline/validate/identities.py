@@ -184,6 +184,8 @@ SPANS: dict[str, tuple[tuple[str, str], ...]] = {
     "gap": (("began_at", "ended_at"),),
     "state_event": (("layer_lo", "layer_hi"), ("head_lo", "head_hi")),
     "invoice_line": (("period_start", "period_end"),),
+    "invoice_detail": (("billing_start", "billing_end"),),
+    "invoice_gap": (("period_start", "period_end"),),
     "usage_period": (("period_start", "period_end"),),
     "recount_constant": (("first_day", "last_day"), ("lower", "upper")),
     "price": (("valid_from", "valid_to"),),

@@ -50,7 +50,8 @@ BEFORE_RECONCILE = (
         "token_run",
         "state_event",
     ),
-    *("strategy", "segment", "gap", "quarantine", "invoice_line", "usage_period", "engine_counter"),
+    *("strategy", "segment", "gap", "quarantine", "invoice_line", "invoice_detail", "currency_rate"),
+    *("usage_period", "engine_counter"),
 )
 
 

@@ -34,8 +34,12 @@ def _is_page(record: Mapping[str, object]) -> bool:
     buckets = record.get("data")
     if not isinstance(buckets, list) or "has_more" not in record:
         return False
-    return all(isinstance(bucket, dict) and isinstance(bucket.get("results"), list) for bucket in buckets) and (
-        record.get("object") == "page" or any("starting_at" in bucket for bucket in buckets)
+    return (
+        all(isinstance(bucket, dict) and isinstance(bucket.get("results"), list) for bucket in buckets)
+        and (record.get("object") == "page" or any("starting_at" in bucket for bucket in buckets))
+        and not any(
+            "amount" in result for bucket in buckets for result in bucket["results"] if isinstance(result, dict)
+        )
     )
 
 
