@@ -563,6 +563,7 @@ class EngineCounter(StrEnum):
     DRAFTS = "drafts"
     DRAFTED_TOKENS = "drafted_tokens"
     ACCEPTED_TOKENS = "accepted_tokens"
+    PROMPT_TOKENS_COMPUTED = "prompt_tokens_computed"  # prompts as far as they were processed, cached tokens left out
 
 
 class TierRule(StrEnum):

@@ -99,19 +99,36 @@ def read_scrape(path: Path) -> Scrape:
             "accepted; nothing was written."
         ) from None
     told = dict(_COMMENT.findall(text))
-    samples = list(_samples(families))
-    present = {(sample.metric.metric, _names(sample.labels)) for sample in samples}
-    kept = tuple(s for s in samples if (s.metric.renamed, _names(s.labels)) not in present)
+    kept, repeated = _kept(families)
     started = [sample.value for family in families for sample in family.samples if sample.name == _STARTED]
     version = told.get("engine_version")
     return Scrape(
         samples=kept,
-        repeated=len(samples) - len(kept),
+        repeated=repeated,
         at=iso_time(told.get("scraped_at")) or _stamped(path),
         instance=told.get("instance") or _named(path),
         version=version if version and _VERSION.fullmatch(version) else None,
         started=_moment(started[0]) if len(started) == 1 else None,
     )
+
+
+def samples_in(text: str) -> tuple[Sample, ...]:
+    """The counters of a text as `/metrics` gives it, those left out that count the same under an older name.
+
+    Raises:
+        ContractError: it is no such text. What it holds is not repeated.
+    """
+    try:
+        return _kept(list(_families(text)))[0]
+    except ValueError:
+        raise ContractError("this is no text as `/metrics` of a server gives it; check the address") from None
+
+
+def _kept(families: list[Family]) -> tuple[tuple[Sample, ...], int]:
+    samples = list(_samples(families))
+    present = {(sample.metric.metric, _names(sample.labels)) for sample in samples}
+    kept = tuple(s for s in samples if (s.metric.renamed, _names(s.labels)) not in present)
+    return kept, len(samples) - len(kept)
 
 
 def _families(text: str) -> Iterator[Family]:
