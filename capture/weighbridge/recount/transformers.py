@@ -45,6 +45,7 @@ class TransformersRecounter:
         template = getattr(self._renders, "chat_template", None)
         self.template = template_fingerprint(template) if isinstance(template, str) else None
         self._before, self._after = self._special()
+        self._ordinary: Any = None
 
     def _ids(self, text: str, *, special: bool = False) -> list[int]:
         try:
@@ -65,6 +66,17 @@ class TransformersRecounter:
         """Count a plain text; `special` says what encoding would add."""
         special = len(self._before) + len(self._after)
         return Recount(len(self._ids(text)), 0, special, False, False, self.tokenizer)
+
+    def count_ordinary(self, text: str) -> Recount:
+        """Count a plain text in which what looks like a special token is text like any other."""
+        if self._ordinary is None:
+            self._ordinary = type(self._own).from_str(self._own.to_str())
+            self._ordinary.encode_special_tokens = True
+        try:
+            tokens = len(self._ordinary.encode(text, add_special_tokens=False).ids)
+        except Exception as error:  # noqa: BLE001 - its text may hold text of the prompt
+            raise RecountError(f"the tokenizer refused the text: {type(error).__name__}") from None
+        return Recount(tokens, 0, len(self._before) + len(self._after), False, False, self.tokenizer)
 
     def count_chat(self, messages: Messages, tools: Tools | None = None) -> Recount:
         """Count the rendered conversation, generation prompt included.
