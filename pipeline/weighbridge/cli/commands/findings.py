@@ -38,6 +38,7 @@ def ls(
     """List findings, worst first; exit 1 where a listed one is open and at least a warning."""
     from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
+    from weighbridge.pipeline.probe.found import CODES as PROBE_CODES
     from weighbridge.pipeline.reconcile.found.codes import checked_code
     from weighbridge.pipeline.retention.found import CODES as RETENTION_CODES
     from weighbridge.pipeline.run.sources import CODES as SOURCE_CODES
@@ -46,7 +47,8 @@ def ls(
     check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
     if code is not None:
-        checked_code(lake, code, {*BASELINE_CODES, *CLOSE_CODES, *RETENTION_CODES, *SOURCE_CODES, *VALIDATE_CODES})
+        others = {*BASELINE_CODES, *CLOSE_CODES, *PROBE_CODES, *RETENTION_CODES, *SOURCE_CODES, *VALIDATE_CODES}
+        checked_code(lake, code, others)
     scale = list(Severity)
     held = [
         row

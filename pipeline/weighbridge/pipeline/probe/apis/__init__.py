@@ -1,0 +1,1 @@
+"""APIs a probe can speak: one module each, declaring `API`."""

@@ -1,0 +1,1 @@
+"""Why weights part, one module each, declaring `CAUSE`."""
