@@ -141,6 +141,9 @@ def test_what_a_row_cannot_be_without() -> None:
         ("engine_counter", "value"),
         ("engine_counter", "undated"),
         *(("recount_constant", name) for name in ("constant", "per_message", "attempts", "exact", "median")),
+        *(("engine_gap", name) for name in ("counted", "attempted", "gap", "explained", "residual")),
+        *(("engine_gap", name) for name in ("attempts", "across", "unknown", "reset")),
+        ("engine_gap_cause", "tokens"),
     }
 
 
@@ -171,6 +174,8 @@ def test_signed_columns_are_the_differences_and_the_evidence() -> None:
         "finding.difference",
         "adjustment.tokens",
         *(f"recount_constant.{name}" for name in ("constant", "per_message", "median", "lower", "upper")),
+        *(f"engine_gap.{name}" for name in ("attempted", "gap", "explained", "residual")),
+        *(f"engine_gap_cause.{name}" for name in ("tokens", "low", "high")),
     }
 
 

@@ -564,6 +564,10 @@ class EngineCounter(StrEnum):
     DRAFTED_TOKENS = "drafted_tokens"
     ACCEPTED_TOKENS = "accepted_tokens"
     PROMPT_TOKENS_COMPUTED = "prompt_tokens_computed"  # prompts as far as they were processed, cached tokens left out
+    # Prompts and answers that were scheduled again after preemption, and what of them the prefix cache still had.
+    PREEMPTED_QUERIES = "preempted_queries"
+    PREEMPTED_HITS = "preempted_hits"
+    RECOMPUTED = "recomputed"  # the one less the other: worked out, no engine shows it
 
 
 class TierRule(StrEnum):

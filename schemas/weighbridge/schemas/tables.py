@@ -115,6 +115,7 @@ ATTEMPT = Table(
         text("model_revision", "revision of the weights", pattern=NAME),
         text("framework", "serving framework", pattern=NAME),
         text("framework_version", "its version", pattern=NAME),
+        text("instance", "pseudonym of the serving instance, as in engine_counter", pattern=PSEUDONYM),
         text("tokenizer", "fingerprint of the tokenizer", pattern=NAME),
         text("template", "fingerprint of the chat template", pattern=NAME),
         text("strategy_id", "id of the sparsity strategy; off is a strategy, null is unknown", pattern=HEX32),
@@ -137,6 +138,7 @@ ATTEMPT = Table(
         small("beams", "beams of a beam search"),
         real("length_penalty", "length penalty of a beam search"),
         small("stop_strings", "how many stop strings were given"),
+        flag("prompt_scored", "whether log probabilities of the prompt's own tokens were asked for"),
         small("messages", "how many messages the prompt had"),
         small("tools", "how many tool definitions the prompt had"),
         moment("arrived_at", "when the attempt arrived"),
@@ -1048,6 +1050,85 @@ ENGINE_COUNTER = Table(
     since=3,
 )  # fmt: skip
 
+
+def _window() -> tuple[Column, ...]:
+    """Which counter of which engine, and since when."""
+    return (
+        Column("day", day().type, "UTC day of `until`; the partition", nullable=False),
+        _source(),
+        text("engine", "serving engine", required=True, pattern=NAME),
+        text("model", "the model", pattern=NAME),
+        text("instance", "pseudonym of the server; null: all servers of the model together", pattern=PSEUDONYM),
+        closed("counter", e.EngineCounter, "what was counted", required=True),
+        text("label", "the part of it: a source; null: all of it", pattern=NAME),
+        moment("since", "begin of the window: no attempt is known to run then, or `across` tells how many",
+               required=True),
+        moment("until", "end of the window", required=True),
+    )  # fmt: skip
+
+
+_WINDOW_KEY = ("day", "source", "engine", "model", "instance", "counter", "label", "until")
+
+ENGINE_GAP = Table(
+    "engine_gap",
+    e.Domain.BILLING,
+    "What an engine counted in a window beside what the attempts of the window add up to, counter by counter.",
+    (
+        *_window(),
+        closed("unit", e.CounterUnit, "unit of the figures", required=True),
+        count("counted", "what the counters grew by; where `reset`, a lower bound", required=True),
+        count("attempted", "what attempts that came to their end add up to", required=True, signed=True),
+        count("gap", "counted - attempted", required=True, signed=True),
+        count("explained", "sum of the causes", required=True, signed=True),
+        count("residual", "gap - explained", required=True, signed=True),
+        closed("status", e.Status, "the outcome", required=True),
+        closed("confidence", e.Confidence, "how the causes were established; null where there is nothing to explain"),
+        count("attempts", "attempts whose life lies in the window", required=True),
+        count("across", "attempts that run across one of its borders", required=True),
+        count("unknown", "attempts in it of which this figure is not known", required=True),
+        flag("reset", "a counter began anew in the window", required=True),
+    ),
+    key=_WINDOW_KEY,
+    since=4,
+)
+
+ENGINE_GAP_CAUSE = Table(
+    "engine_gap_cause",
+    e.Domain.BILLING,
+    "A named reason for part of what an engine counted beside its attempts. Causes and residual add up to the gap.",
+    (
+        *_window(),
+        text("cause", "code of the cause", required=True, pattern=r"[a-z][a-z0-9_]{2,47}"),
+        count("tokens", "its part of the gap, in the unit of the counter", required=True, signed=True),
+        count("low", "least it can be; null where the amount is exact", signed=True),
+        count("high", "most it can be; null where the amount is exact, or without a bound", signed=True),
+        closed("confidence", e.Confidence, "how it was established", required=True),
+        strings("alternatives", "other causes that hold the same amount"),
+    ),
+    key=(*_WINDOW_KEY, "cause"),
+    since=4,
+)
+
+ENGINE_SHARE = Table(
+    "engine_share",
+    e.Domain.BILLING,
+    "What an engine's counters leave to one attempt that never finished, where it can only have been that one.",
+    (
+        *attempt_key(),
+        day(),
+        _source(),
+        moment("since", "begin of the window it was worked out in", required=True),
+        moment("until", "end of the window", required=True),
+        count("input_computed", "prompt tokens the engine saw"),
+        count("cached_local", "of them taken from its own prefix cache"),
+        count("output_computed", "output tokens the engine verified; 0: it left in prefill, or never got there"),
+        count("accepted", "drafted tokens that were accepted"),
+        count("recomputed", "tokens computed again after preemption"),
+    ),
+    key=("attempt_lo", "attempt_hi", "source"),
+    since=4,
+)
+
 RECOUNT_CONSTANT = Table(
     "recount_constant",
     e.Domain.BILLING,
@@ -1118,5 +1199,8 @@ TABLES: dict[str, Table] = {
         INVOICE_GAP,
         INVOICE_CAUSE,
         ALLOCATED,
+        ENGINE_GAP,
+        ENGINE_GAP_CAUSE,
+        ENGINE_SHARE,
     )
 }

@@ -191,7 +191,7 @@ def rows_of(made: Iterable[Attempt]) -> dict[str, list[dict[str, Any]]]:
             "segment": segment_of(each.day), "revision": 0,
         }  # fmt: skip
         for table in ("attempt", "child", "usage_report", "reading", "alias", "foreign_id", "priced_amount",
-                      "reconciled", "gap_cause", "gap", "request_scope"):  # fmt: skip
+                      "reconciled", "gap_cause", "gap", "request_scope", "engine_share"):  # fmt: skip
             out.setdefault(table, []).append(row(table, each.day, **given))
         name = {"tenant": each.tenant, "day": each.day.isoformat()}
         found = Finding(

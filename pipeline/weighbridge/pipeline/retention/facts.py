@@ -124,7 +124,9 @@ FACTS: Mapping[str, Fact] = {
         Fact("quarantine", Kept.BILLING, _DAY, Owner.FILE, Erasure.CLEARED,
              ("leaf_shape", "leaf_integers", "leaf_texts")),
         Fact("usage_period", Kept.BILLING, _DAY, Owner.ROW, Erasure.BILLING),
-        Fact("engine_counter", Kept.BILLING, _DAY, Owner.NOBODY, Erasure.STAYS),
+        *(Fact(table, Kept.BILLING, _DAY, Owner.NOBODY, Erasure.STAYS)
+          for table in ("engine_counter", "engine_gap", "engine_gap_cause")),
+        _billed("engine_share"),
         Fact("recount_constant", Kept.BILLING, _MONTH, Owner.NOBODY, Erasure.STAYS, begin=_SINCE),
         Fact("invoice_line", Kept.BILLING, (pl.col("period_end") - pl.duration(microseconds=1)).dt.date(),
              Owner.NOBODY, Erasure.STAYS),
