@@ -1112,7 +1112,7 @@ ENGINE_GAP_CAUSE = Table(
 ENGINE_SHARE = Table(
     "engine_share",
     e.Domain.BILLING,
-    "What an engine's counters leave to one attempt that never finished, where it can only have been that one.",
+    "What an engine's counters leave to one attempt, where it can only have been that one.",
     (
         *attempt_key(),
         day(),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.ingest.bill_samples import bills
+from tests.pipeline.ingest.engine_samples import finished, http_call, step
 from tests.pipeline.ingest.gateway_samples import observation, request, run, spend
 from tests.pipeline.ingest.log_samples import chat, completions, export, invocation, message, page, span
 from tests.sampling import some
@@ -52,6 +53,7 @@ def samples(
         "claude_code": jsonl("session.jsonl", [message(1, 5), message(2, 6)]),
         "engine_metrics": metrics,
         "helicone": jsonl("helicone.jsonl", [request(1), request(2)]),
+        "http_calls": jsonl("calls.jsonl", [http_call(1), http_call(2)]),
         "langfuse": jsonl("langfuse.jsonl", [observation(1), observation(2)]),
         "langsmith": jsonl("langsmith.jsonl", [run(1), run(2)]),
         "litellm": jsonl("litellm.jsonl", [spend(1), spend(2)]),
@@ -61,6 +63,8 @@ def samples(
         "recorded_answers": jsonl("answers.jsonl", [answer(1), answer(2)]),
         "token_logs": jsonl("tokens.jsonl", [{"output_token_ids": [1, n], "prompt_tokens": n} for n in (2, 3)]),
         "segment": segment("sealed", attempt=[attempt(1)], usage_report=[report(1)]),
+        "vllm_requests": jsonl("requests.jsonl", [finished(1), finished(2)]),
+        "vllm_steps": jsonl("steps.jsonl", [step(1, busy=True), step(2)]),
     }
     key, day = bytes(range(32)), date(2026, 1, 15)
     mappings = {"mapped": mapping, "mapped_charges": charges}
@@ -84,6 +88,7 @@ def test_the_folder_holds_the_importers_we_know() -> None:
         "focus",
         "google_billing",
         "helicone",
+        "http_calls",
         "langfuse",
         "langsmith",
         "litellm",
@@ -94,6 +99,8 @@ def test_the_folder_holds_the_importers_we_know() -> None:
         "segment",
         "token_logs",
         "usage_pages",
+        "vllm_requests",
+        "vllm_steps",
     ]
 
 

@@ -15,13 +15,12 @@ import polars as pl
 import pytest
 from tests.pipeline.ingest.test_ingest_canary import CANARY, bytes_with_the_word
 
+from weighbridge.pipeline.engine.counters import between_scrapes
 from weighbridge.pipeline.ingest.importer import Source, Staged
 from weighbridge.pipeline.ingest.importers.engine_metrics import IMPORTER
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.ingest.metric_facts import all_metrics
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.reconcile.counters import between_scrapes
-from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.schemas.errors import ContractError
 
 Take = Callable[..., IngestResult]
@@ -231,7 +230,7 @@ def test_a_folder_of_scrapes_goes_into_the_lake_once(tmp_path: Path, take: Take,
     copied = take([again], lake).files[0]
     assert (copied.rows_in, copied.rows_out, copied.rows_duplicate) == (1, 0, 1)
     assert lake.digest("engine_counter") == digest
-    told = collected(between_scrapes(frame_of(lake.scan("engine_counter")))).sort("scraped_at")
+    told = between_scrapes(lake.scan("engine_counter")).collect().sort("scraped_at")
     assert told.select("counted", "reset").rows() == [(None, None), (60, False), (20, True)]
 
 
@@ -264,7 +263,7 @@ def test_what_vllm_counted_per_group_of_calls_is_what_was_recorded_there(
     for minute, name in enumerate(names):
         (folder / f"cpu_20261129T10{minute:02}00Z.prom").write_bytes((root / "metrics" / name).read_bytes())
     take([folder], lake)
-    told = collected(between_scrapes(frame_of(lake.scan("engine_counter")))).filter(pl.col("counted").is_not_null())
+    told = between_scrapes(lake.scan("engine_counter")).collect().filter(pl.col("counted").is_not_null())
     assert not told["reset"].any()
     by_part = {"prompt_tokens_by_source": "source", "request_success_by_reason": "reason"}
     compared = 0

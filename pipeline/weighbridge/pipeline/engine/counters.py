@@ -12,17 +12,16 @@ What the old one counted after its last scrape nobody knows, so a stretch with a
 
 from __future__ import annotations
 
-import narwhals as nw
-
-from weighbridge.pipeline.reconcile.frames import Frame, latest, tokens
+import polars as pl
 
 SERIES = ("source", "series")
 NAMED = ("engine", "engine_version", "model", "instance", "rank", "counter", "label", "unit", "metric")
+CELL = ("cell_lo", "cell_hi", "source")
 READ = (*SERIES, *NAMED, "cell_hi", "cell_lo", "revision", "day", "scraped_at", "started_at", "value")
 COLUMNS = (*SERIES, *NAMED, "day", "since", "scraped_at", "counted", "reset")
 
 
-def between_scrapes(counters: Frame) -> Frame:
+def between_scrapes(counters: pl.LazyFrame, *, from_start: bool = False) -> pl.LazyFrame:
     """Per scrape of each series what it counted since the scrape before.
 
     Tensor-parallel workers of one server repeat each other, and a counter with labels tells the tokens of another one
@@ -30,20 +29,28 @@ def between_scrapes(counters: Frame) -> Frame:
 
     Args:
         counters: rows of `engine_counter` with at least `READ`.
+        from_start: nothing came before the first scrape of a series: where that says when counting began, it counted
+            all of its value since then.
 
     Returns:
         `COLUMNS`: `since` is the time of the scrape before; `counted` and `reset` are null for the first scrape of a
-        series. Scrapes whose time is not known have no row: nobody knows what they come after.
+        series that nothing is known to come before. Scrapes whose time is not known have no row: nobody knows what
+        they come after.
     """
-    seen = latest(counters.select(*READ), ("cell_lo", "cell_hi", "source")).filter(~nw.col("scraped_at").is_null())
-    before = seen.with_columns(
-        since=nw.col("scraped_at").shift(1).over(*SERIES, order_by="scraped_at"),
-        previous=nw.col("value").shift(1).over(*SERIES, order_by="scraped_at"),
+    dated = counters.select(READ).filter(pl.col("scraped_at").is_not_null())
+    seen = dated.sort("revision").group_by(CELL).last()
+    before = seen.sort("scraped_at", *CELL).with_columns(
+        since=pl.col("scraped_at").shift(1).over(SERIES),
+        previous=pl.col("value").shift(1).over(SERIES),
     )
-    began_later = (nw.col("started_at") > nw.col("since")).fill_null(value=False)
-    told = before.with_columns(reset=(nw.col("value") < nw.col("previous")) | began_later)
-    first = nw.col("previous").is_null()
-    counted = nw.col("value") - nw.when(nw.col("reset")).then(tokens(0)).otherwise(nw.col("previous"))
-    return told.with_columns(counted=nw.when(~first).then(counted), reset=nw.when(~first).then(nw.col("reset"))).select(
-        *COLUMNS
-    )
+    if from_start:
+        first = pl.col("since").is_null() & (pl.col("started_at") <= pl.col("scraped_at"))
+        before = before.with_columns(
+            since=pl.when(first).then("started_at").otherwise("since"),
+            previous=pl.when(first).then(pl.lit(0, dtype=pl.Int64)).otherwise("previous"),
+        )
+    began_later = (pl.col("started_at") > pl.col("since")).fill_null(value=False)
+    fell = pl.col("value") < pl.col("previous")
+    told = before.with_columns(reset=pl.when(pl.col("previous").is_not_null()).then(fell | began_later))
+    counted = pl.col("value") - pl.when(pl.col("reset")).then(pl.lit(0, dtype=pl.Int64)).otherwise("previous")
+    return told.with_columns(counted=counted).select(COLUMNS)

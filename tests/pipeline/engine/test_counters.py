@@ -8,9 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from weighbridge.pipeline.engine.counters import between_scrapes
 from weighbridge.pipeline.lake import polars_schema
-from weighbridge.pipeline.reconcile.counters import between_scrapes
-from weighbridge.pipeline.reconcile.frames import collected, frame_of
 
 
 def at(minute: int) -> datetime:
@@ -38,7 +37,7 @@ def scrape(minute: int | None, value: int, **more: Any) -> dict[str, Any]:
 
 def told(*rows: dict[str, Any]) -> list[tuple[int | None, bool | None]]:
     frame = pl.DataFrame(list(rows), schema=polars_schema("engine_counter"))
-    found = collected(between_scrapes(frame_of(frame))).sort("series", "scraped_at")
+    found = between_scrapes(frame.lazy()).collect().sort("series", "scraped_at")
     return list(found.select("counted", "reset").iter_rows())
 
 
@@ -76,3 +75,11 @@ def test_a_scrape_without_a_time_comes_after_nothing() -> None:
 def test_of_revisions_the_last_one_counts() -> None:
     rows = (scrape(0, 100), scrape(5, 160), scrape(5, 170, revision=1))
     assert told(*rows) == [(None, None), (70, False)]
+
+
+def test_the_first_scrape_counts_since_its_start_where_nothing_came_before() -> None:
+    frame = pl.DataFrame([scrape(5, 160, started_at=at(1))], schema=polars_schema("engine_counter"))
+    (row,) = between_scrapes(frame.lazy(), from_start=True).collect().to_dicts()
+    assert (row["since"], row["counted"], row["reset"]) == (at(1), 160, False)
+    (unknown,) = between_scrapes(frame.lazy()).collect().to_dicts()
+    assert (unknown["since"], unknown["counted"]) == (None, None)

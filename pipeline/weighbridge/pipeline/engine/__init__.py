@@ -1,0 +1,1 @@
+"""What engines counted beside what their attempts add up to: the third reconciliation."""
