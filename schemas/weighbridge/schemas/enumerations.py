@@ -68,6 +68,14 @@ class FindingState(StrEnum):
     CLOSED = "closed"
 
 
+class ConfigKind(StrEnum):
+    """What a value of the configuration is part of."""
+
+    SETTINGS = "settings"
+    PRICES = "prices"
+    MAPPING = "mapping"
+
+
 class Confidence(StrEnum):
     """How the cause of a finding was established."""
 
@@ -618,6 +626,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         Severity,
         FindingOrigin,
         FindingState,
+        ConfigKind,
         Confidence,
         TokenClass,
         Direction,

@@ -878,9 +878,33 @@ FINDING_STATUS = Table(
         text("changed_by", "who, as the system knows them", required=True, pattern=NAME),
         text("reason", "why, in the user's words; kept here and nowhere else", personal=True),
         Column("expires_on", day().type, "a waiver ends on this UTC day"),
+        money("amount", "money that is disputed or was credited; of a closed finding what it was about"),
+        text("currency", "of the amount, ISO 4217", pattern=CURRENCY),
+        text("reference", "the provider's number of the dispute; of a credit the line of the invoice it was seen on",
+             pattern=NAME),
     ),
     key=("finding_id", "change"),
     daily=False,
+)  # fmt: skip
+
+CHANGE = Table(
+    "change",
+    e.Domain.BILLING,
+    "Who changed prices, mappings and policy: one row per value that became another, never overwritten.",
+    (
+        count("number", "0-based order of the changes", required=True),
+        moment("at", "when it was noticed", required=True),
+        text("by", "who: the user whose run noticed it, or who was named", required=True, pattern=NAME),
+        closed("kind", e.ConfigKind, "what it is part of", required=True),
+        text("file", "name of the file, without its folder", required=True),
+        text("key", "which of its values", required=True),
+        text("before", "the value before, a long or secret one as its digest; null: there was none"),
+        text("after", "the value since, a long or secret one as its digest; null: there is none"),
+        text("file_digest", "SHA-256 of the file since; null: it is gone", pattern=HEX64),
+    ),
+    key=("number",),
+    daily=False,
+    since=4,
 )
 
 BASELINE = Table(
@@ -1186,6 +1210,7 @@ TABLES: dict[str, Table] = {
         GAP_CAUSE,
         FINDING,
         FINDING_STATUS,
+        CHANGE,
         BASELINE,
         ADJUSTMENT,
         CLOSE,
