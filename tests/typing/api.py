@@ -21,7 +21,7 @@ from weighbridge.pipeline.ingest.ingest import IngestResult, ingest
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.pipeline.reconcile.found.status import waive
+from weighbridge.pipeline.reconcile.life.status import waive
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.report.report import ReportFiles, write_report
 from weighbridge.pipeline.settings import Settings, load

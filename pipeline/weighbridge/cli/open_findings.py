@@ -11,15 +11,24 @@ from weighbridge.schemas.enumerations import FindingState, Severity
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.lake import Lake
+    from weighbridge.pipeline.reconcile.life.material import Materiality
 
 WEIGHTY = (Severity.WARNING, Severity.ERROR)
 
 
 def lives(lake: Lake) -> list[dict[str, Any]]:
     """Every finding of the lake with its state of today, worst first."""
-    from weighbridge.pipeline.reconcile.found.status import life
+    from weighbridge.pipeline.reconcile.life.status import life
 
     return worst_first(life(lake, datetime.now(UTC).date()).to_dicts())
+
+
+def weighed(lake: Lake, policy: Materiality) -> list[dict[str, Any]]:
+    """Every finding of the lake with its state of today, and whether it is material; worst first."""
+    from weighbridge.pipeline.reconcile.life.material import judged
+    from weighbridge.pipeline.reconcile.life.status import life
+
+    return worst_first(judged(lake, life(lake, datetime.now(UTC).date()), policy).to_dicts())
 
 
 def worst_first(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

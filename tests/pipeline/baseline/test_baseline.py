@@ -26,7 +26,7 @@ from weighbridge.pipeline.baseline.history import History, read_history
 from weighbridge.pipeline.baseline.policy import BaselinePolicy, TaskBand
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.found import write_findings
-from weighbridge.pipeline.reconcile.found.status import acknowledge, waive
+from weighbridge.pipeline.reconcile.life.status import acknowledge, waive
 from weighbridge.pipeline.simulate.incidents import Incident, IncidentKind
 from weighbridge.schemas.enumerations import BaselineMethod, Driver, FindingOrigin, Measure, Severity
 from weighbridge.schemas.finding import Finding

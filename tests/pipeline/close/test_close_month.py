@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from tests.pipeline.close.conftest import FILE_A, FILE_B, KEY, NOW, TENANT_A, TE
 from weighbridge.pipeline.close import draft as drafts
 from weighbridge.pipeline.close import month_rows
 from weighbridge.pipeline.close.forget import forget
+from weighbridge.pipeline.close.gates import ClosePolicy
 from weighbridge.pipeline.close.layout import CLOSED, MANIFEST, SEAL
 from weighbridge.pipeline.close.manifest import manifest_of
 from weighbridge.pipeline.close.verify import verify, verify_month
 from weighbridge.pipeline.lake import Lake, LakeFullError
-from weighbridge.schemas.enumerations import Domain
+from weighbridge.pipeline.reconcile.life.material import Materiality
+from weighbridge.pipeline.reconcile.life.status import acknowledge
+from weighbridge.schemas.enumerations import Domain, FindingOrigin, Severity
 from weighbridge.schemas.errors import ConfigError, LakeBusyError
 from weighbridge.schemas.tables import TABLES
 
@@ -54,6 +58,27 @@ def test_the_pack_holds_the_rows_of_the_month_sorted_by_key(closed: Office) -> N
         assert held.equals(own.sort(TABLES[table].key)), table
         assert held.height, table
     assert set(pl.read_parquet(pack / "rows/segment/all.parquet")["segment"]) == {FILE_A, FILE_B}
+
+
+def test_the_pack_holds_what_the_month_takes_over_and_who_changed_what(filled: Office) -> None:
+    """A finding of February that matters is carried with its history; a small one and one of April are not."""
+    money = {"currency": "USD", "origin": FindingOrigin.BASELINE}
+    early = filled.find("unexplained_gap", Severity.ERROR, "2026-02", amount=Decimal(3), **money)
+    filled.find("usage_missing", Severity.ERROR, "2026-02", amount=Decimal("0.01"), **money)
+    filled.find("unexplained_gap", Severity.WARNING, "2026-04", amount=Decimal(3), **money)
+    value = {"by": "ann", "kind": "prices", "file": "own.toml", "key": "k", "before": None, "after": "v"}
+    filled.add("change", {"number": 0, "at": NOW, "file_digest": FILE_A, **value})
+    acknowledge(filled.lake, early, by="finops", now=NOW)
+    policy = ClosePolicy(materiality=Materiality(amount=Decimal(1)))
+    assert filled.close(policy=policy, settings=policy.plain()).closed
+    rows = {table: pl.read_parquet(filled.pack() / f"rows/{table}/all.parquet") for table in ("finding", "change")}
+    others = rows["finding"].filter(pl.col("period") != "2026-03")
+    assert others["finding_id"].to_list() == [early]
+    lives = pl.read_parquet(filled.pack() / "rows/finding_status/all.parquet")
+    assert early in lives["finding_id"].to_list()
+    assert rows["change"]["after"].to_list() == ["v"]
+    assert json.loads((filled.pack() / "pins/settings.json").read_bytes())["materiality"]["amount"] == "1"
+    assert verify_month(filled.lake, filled.packs, "2026-03").sound
 
 
 def test_every_page_has_a_checksum(closed: Office) -> None:

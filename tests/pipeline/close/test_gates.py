@@ -10,7 +10,8 @@ import pytest
 from tests.pipeline.close.conftest import NOW, Office, book
 
 from weighbridge.pipeline.close.gates import ClosePolicy, open_findings, too_early
-from weighbridge.pipeline.reconcile.found.status import acknowledge, waive
+from weighbridge.pipeline.reconcile.life.material import Materiality
+from weighbridge.pipeline.reconcile.life.status import acknowledge, waive
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 
 
@@ -117,6 +118,9 @@ def test_a_waiver_that_is_over_opens_it_again(office: Office) -> None:
     assert list(open_findings(office.lake, "2026-03", date(2026, 5, 26), ClosePolicy()))
 
 
+HALF = Materiality(amount=Decimal("0.5"))
+
+
 @pytest.mark.parametrize(
     ("finding", "policy", "held"),
     [
@@ -125,6 +129,9 @@ def test_a_waiver_that_is_over_opens_it_again(office: Office) -> None:
         ({"amount": Decimal("0.49"), "currency": "USD"}, {"material": Decimal("0.5")}, False),
         ({"amount": Decimal("-0.50"), "currency": "USD"}, {"material": Decimal("0.5")}, True),
         ({"amount": None}, {"material": Decimal("0.5")}, True),  # unknown is not small
+        ({"amount": Decimal("0.49"), "currency": "USD"}, {"materiality": HALF}, False),
+        ({"amount": Decimal("0.50"), "currency": "USD"}, {"materiality": HALF}, True),
+        ({"amount": None}, {"materiality": HALF}, True),
         ({"period": "all"}, {}, True),
         ({"period": "2026-04"}, {}, False),
         ({"severity": Severity.WARNING}, {}, False),

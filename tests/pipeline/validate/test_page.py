@@ -15,7 +15,7 @@ import pytest
 from tests.pipeline.report.browser import found, tab
 from tests.pipeline.validate.conftest import DAY, TODAY, Rows, account, clean
 
-from weighbridge.pipeline.reconcile.found.status import acknowledge
+from weighbridge.pipeline.reconcile.life.status import acknowledge
 from weighbridge.pipeline.validate.arrivals import Freshness, Volume
 from weighbridge.pipeline.validate.counts import Counted
 from weighbridge.pipeline.validate.measure import Measured

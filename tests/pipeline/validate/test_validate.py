@@ -13,7 +13,7 @@ from tests.pipeline.ingest.conftest import answer_of
 from tests.pipeline.validate.conftest import DAY, FILE, TODAY, Row, Rows, account, clean, take
 
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.reconcile.found.status import acknowledge, waive
+from weighbridge.pipeline.reconcile.life.status import acknowledge, waive
 from weighbridge.pipeline.validate.hold import NO_ACCOUNT
 from weighbridge.pipeline.validate.quarantine import entries, release
 from weighbridge.pipeline.validate.rule import Gravity, Kind

@@ -6,7 +6,7 @@ earlier attempt short is done again with the same outcome. A closed month is nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,8 +26,9 @@ from weighbridge.pipeline.close.seal import Seal
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.reconcile.life.carried import carried
 from weighbridge.pipeline.reconcile.month import Month
-from weighbridge.pipeline.reconcile.period import checked
+from weighbridge.pipeline.reconcile.period import checked, ends
 from weighbridge.pipeline.reconcile.reconcile import prices_used
 from weighbridge.schemas import canonical
 from weighbridge.schemas.errors import ConfigError
@@ -110,7 +111,8 @@ def close_month(
         if refused:
             return CloseResult(period, closed=False, new=False, refused=refused)
         with draft(packs, period, key) as pack:
-            manifest = _fill(pack, lake, period, book, {"key_id": key_id(key), **settings})
+            taken = carried(lake, period, rules.materiality, ends(period)[1])["finding_id"].to_list()
+            manifest = _fill(pack, lake, period, book, {"key_id": key_id(key), **settings}, taken)
             seal = Seal(manifest.root(), now.astimezone(UTC), by, early is not None)
             pack.write(SEAL, seal.to_json(), listed=False)
         row = _row(manifest, seal, early)
@@ -145,12 +147,19 @@ def _refusals(
         yield from gates.open_findings(lake, period, now.date(), policy)
 
 
-def _fill(pack: Draft, lake: Lake, period: str, book: PriceBook, settings: Mapping[str, object]) -> Manifest:
-    """Write everything but the seal."""
+def _fill(
+    pack: Draft,
+    lake: Lake,
+    period: str,
+    book: PriceBook,
+    settings: Mapping[str, object],
+    taken: Collection[str],
+) -> Manifest:
+    """Write everything but the seal; `taken` are findings of earlier months that are carried into this one."""
     month = Month(Replay(lake), period, prices_used(lake))
     found = month_figures.figures(lake, period)
     numbers = month_figures.numbers_of(found)
-    for name, rows in month_rows.parts_of(month):
+    for name, rows in month_rows.parts_of(month, taken):
         pack.add(name, CLOSED[name.table], rows)
     if numbers:
         tenants = pl.DataFrame({"number": list(numbers.values()), "tenant": list(numbers)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -22,7 +22,8 @@ from weighbridge.pipeline.reconcile.batch import reconcile_month
 from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.found.evidence import with_segments
 from weighbridge.pipeline.reconcile.found.record_findings import Asked
-from weighbridge.pipeline.reconcile.found.status import life
+from weighbridge.pipeline.reconcile.life.material import Materiality, judged
+from weighbridge.pipeline.reconcile.life.status import life
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import findings_of, prices_used
@@ -43,12 +44,14 @@ class ClosePolicy:
         accepts: codes of findings whose open errors hold no month back.
         material: an error about a known amount below this holds no month back; one of unknown amount always does.
         ids_grace_days: as reconciliation was told.
+        materiality: which findings matter; an error that does not holds no month back either.
     """
 
     grace_days: int = 3
     accepts: frozenset[str] = frozenset()
     material: Decimal = Decimal(0)
     ids_grace_days: int = GRACE_DAYS
+    materiality: Materiality = field(default_factory=Materiality)
 
     def plain(self) -> dict[str, object]:
         """It as plain values, to be pinned with a close."""
@@ -57,6 +60,7 @@ class ClosePolicy:
             "accepts": sorted(self.accepts),
             "material": text_of(self.material),
             "ids_grace_days": self.ids_grace_days,
+            "materiality": self.materiality.plain(),
         }
 
 
@@ -148,11 +152,12 @@ def _stale(lake: Records, period: str, book: PriceBook, key_id: str | None, poli
 
 
 def open_findings(lake: Records, period: str, today: date, policy: ClosePolicy) -> Iterator[Refusal]:
-    """Errors nobody has looked at; those of validation have a gate of their own."""
-    held = _open_errors(lake, period, today, ~VALIDATED).filter(
+    """Errors that matter and nobody has looked at; those of validation have a gate of their own."""
+    errors = _open_errors(lake, period, today, ~VALIDATED).filter(
         ~pl.col("code").is_in(list(policy.accepts)),
         pl.col("amount").is_null() | (pl.col("amount").abs() >= policy.material),
     )
+    held = judged(lake, errors, policy.materiality).filter("material")
     if held.height:
         named = [f"{row['code']} {row['finding_id'][:8]}" for row in held.head(_SHOWN).iter_rows(named=True)]
         more = f" and {held.height - _SHOWN} more" if held.height > _SHOWN else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, time, timedelta
 
 import polars as pl
@@ -24,17 +24,18 @@ _FROM_FILES = (
 EVERY_PERIOD = "all"
 
 
-def parts_of(month: Month) -> Iterator[tuple[PartName, pl.DataFrame]]:
+def parts_of(month: Month, carried: Collection[str] = ()) -> Iterator[tuple[PartName, pl.DataFrame]]:
     """Every part of the close of a month but its tenants, in the order of their names; parts without rows are left out.
 
     Args:
         month: the month, with the prices that were used in the lake.
+        carried: ids of findings of earlier months that are carried into this one.
     """
     for name in sorted(CLOSED):
         table = CLOSED[name]
         if table is TENANT:
             continue
-        for part, rows in _daily(month, table) if table.daily else [(ALL, _whole(month, name))]:
+        for part, rows in _daily(month, table) if table.daily else [(ALL, _whole(month, name, carried))]:
             if rows.height:
                 yield PartName(name, part), ordered(table, rows)
 
@@ -89,11 +90,11 @@ def _gaps_beside(month: Month) -> pl.DataFrame:
     return held.filter(~pl.col("day").is_between(first, last)).select(gaps.columns)
 
 
-def _whole(month: Month, table: str) -> pl.DataFrame:
+def _whole(month: Month, table: str, carried: Collection[str]) -> pl.DataFrame:
     """The rows of a table that is not kept by day which the month is about, or rests on."""
     first, last = ends(month.period)
     lake, frame = month.lake, month.lake.scan(table)
-    periods = [month.period, EVERY_PERIOD]
+    own = pl.col("period").is_in([month.period, EVERY_PERIOD]) | pl.col("finding_id").is_in(list(carried))
     begin = datetime.combine(first, time.min)
     end = datetime.combine(last, time.min) + timedelta(days=1)
     match table:
@@ -103,10 +104,12 @@ def _whole(month: Month, table: str) -> pl.DataFrame:
             # What the month's own are held against is that of the months before.
             frame = frame.filter(pl.col("period") <= month.period)
         case "finding":
-            frame = frame.filter(pl.col("period").is_in(periods))
+            frame = frame.filter(own)
         case "finding_status":
-            about = lake.scan("finding", columns=["finding_id", "period"]).filter(pl.col("period").is_in(periods))
+            about = lake.scan("finding", columns=["finding_id", "period"]).filter(own)
             frame = frame.join(about.select("finding_id"), on="finding_id", how="semi")
+        case "change":
+            pass  # who changed what decides figures may lie long before the month
         case "invoice_line":
             starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("period_start", "period_end"))
             frame = frame.filter((starts < end) & (stops > begin))

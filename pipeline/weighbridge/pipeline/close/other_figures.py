@@ -9,7 +9,7 @@ import polars as pl
 from weighbridge.pipeline.close.exact import amount, count, tokens
 from weighbridge.pipeline.close.figures import Entry, entries
 from weighbridge.pipeline.reconcile.found.quarantine import PLACE, records
-from weighbridge.pipeline.reconcile.found.status import life
+from weighbridge.pipeline.reconcile.life.status import life
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.schemas.enumerations import Confidence

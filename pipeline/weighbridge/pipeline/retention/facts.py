@@ -149,6 +149,7 @@ FACTS: Mapping[str, Fact] = {
         _always("price_tier", "public prices"),
         _always("price_fee", "public prices"),
         _always("currency_rate", "public rates"),
+        _always("change", "who changed the configuration: what a figure rests on is told as long as the figure is"),
         _always("segment", "digests of files: the same file read again is known, and brings nothing back"),
         _always("receipt", "proofs of deletions; they hold nothing of what was erased"),
     )

@@ -18,6 +18,7 @@ from weighbridge.pipeline.close.close import CloseResult, close_month
 from weighbridge.pipeline.close.closed import closes
 from weighbridge.pipeline.close.gates import ClosePolicy
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.reconcile.period import checked, ends
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.forgotten import BILLED, forgotten
@@ -90,7 +91,8 @@ def close_books(home: Home, month: str, *, by: str, now: datetime, early: str | 
         LakeBusyError: another process is writing.
     """
     settings = home.settings
-    policy = ClosePolicy(**settings.close, ids_grace_days=settings.ids_grace_days)
+    matters = Materiality.of(settings.material)
+    policy = ClosePolicy(**settings.close, ids_grace_days=settings.ids_grace_days, materiality=matters)
     lake = home.lake()
     with spoken(f"closing {month}"), lake.lock():
         closed = closes(lake)

@@ -6,7 +6,7 @@ A policy with structure is a table of the file (`[retention]`), with one line pe
 from weighbridge.pipeline.settings.kinds import DAYS, LOG_LEVELS
 from weighbridge.pipeline.settings.knobs import KNOBS, Knob, Settings
 from weighbridge.pipeline.settings.resolve import CONFIG_ENV, FILE, find_config, load
-from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, RETENTION
+from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, MATERIAL, RETENTION
 from weighbridge.pipeline.settings.written import document
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "FILE",
     "KNOBS",
     "LOG_LEVELS",
+    "MATERIAL",
     "RETENTION",
     "Knob",
     "Settings",

@@ -135,6 +135,16 @@ def _rate(value: float, _: Path) -> Fraction:
     return Fraction(str(value))
 
 
+def _share(value: float, _: Path) -> Fraction:
+    if not 0 < value <= 1:  # which a NaN is not either
+        raise ValueError("a share above 0 and not above 1")
+    return Fraction(str(value))
+
+
+def _yes(value: bool, _: Path) -> bool:
+    return value
+
+
 def _range(value: list[object], _: Path) -> tuple[int, int]:
     low, high = value if len(value) == len(("low", "high")) else (None, None)
     if not (type(low) is int and type(high) is int and 0 <= low <= high):
@@ -201,6 +211,8 @@ DAYS = Kind("a whole number", (int,), _days)
 CODES = Kind("a list of texts", (list,), _codes)
 AMOUNT = Kind("text", (str,), _amount)
 RATE = Kind("a fraction", (float, int), _rate)
+SHARE = Kind("a fraction", (float, int), _share)
+YES = Kind("true or false", (bool,), _yes)
 RANGE = Kind("a list of two whole numbers", (list,), _range)
 WINDOW = Kind("a whole number", (int,), _window)
 FEW = Kind("a whole number", (int,), _few)

@@ -23,7 +23,7 @@ from weighbridge.pipeline.settings.kinds import (
 )
 from weighbridge.pipeline.settings.shape import Kind
 from weighbridge.pipeline.settings.sources import SOURCES
-from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, RETENTION
+from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, MATERIAL, RETENTION
 
 PREFIX = "WEIGHBRIDGE_"
 
@@ -112,6 +112,7 @@ class Settings:
     )
     closes: Path = field(metadata=_knob(PATH, "closes", "folder that closed months are kept in"))
     close: Mapping[str, Any] = field(metadata=_knob(table(CLOSE), {}, "when a month may be closed"))
+    material: Mapping[str, Any] = field(metadata=_knob(table(MATERIAL), {}, "which findings matter"))
     retention: Mapping[str, Any] = field(
         metadata=_knob(table(RETENTION), {}, "how many days each class of data is kept")
     )

@@ -12,7 +12,10 @@ from weighbridge.pipeline.settings.kinds import (
     RANGE,
     RATE,
     SEVERITY,
+    SHARE,
+    WHOLE,
     WINDOW,
+    YES,
 )
 from weighbridge.pipeline.settings.shape import Line, Named, Shape
 
@@ -42,6 +45,32 @@ CLOSE = Shape(
         Line("accepts", CODES, [], "codes of findings whose open errors hold no month back"),
         Line("material", AMOUNT, "0", "an open error about less money than this holds no month back, in any currency"),
     )
+)
+
+_LIMITS = (
+    Line("tokens", WHOLE, None, "a finding about so many tokens matters whatever it costs"),
+    Line("share", SHARE, None, "a finding about this part of what its month cost in its currency matters"),
+)
+MATERIAL = Shape(
+    lines=(
+        Line("amount", AMOUNT, "0", "a finding about less money than this is small, in any currency"),
+        *_LIMITS,
+        Line("unpriced", YES, True, "whether a finding matters of which no amount is known"),
+    ),
+    named=(
+        Named(
+            "currencies",
+            r"[A-Z]{3}",
+            "a currency, such as USD",
+            (Line("amount", AMOUNT, None, "a finding about less money than this is small"),),
+        ),
+        Named(
+            "tenants",
+            r"t_[0-9a-f]{16}|unassigned",
+            "a tenant's pseudonym, as reports show it",
+            (Line("amount", AMOUNT, None, "as above, in any currency"), *_LIMITS),
+        ),
+    ),
 )
 
 BASELINE = Shape(

@@ -11,7 +11,7 @@ from tests.pipeline.reconcile.conftest import World
 
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.life import states
-from weighbridge.pipeline.reconcile.found.status import NEXT, acknowledge, change, life, waive
+from weighbridge.pipeline.reconcile.life.status import NEXT, acknowledge, change, life, waive
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.schemas.enumerations import FindingState, Severity
 from weighbridge.schemas.errors import ConfigError
@@ -56,7 +56,9 @@ def finding_id(lake: Lake) -> str:
 
 def put(lake: Lake, finding_id: str, state: FindingState) -> str:
     """Change a finding, with all that its new state needs."""
-    waiver = {"reason": "known, and small", "expires": MAY} if state is FindingState.WAIVED else {}
+    waiver: dict[str, object] = {"reason": "known, and small", "expires": MAY} if state is FindingState.WAIVED else {}
+    if state is FindingState.OPEN:
+        waiver = {"reason": "found again"}
     return change(lake, finding_id, state, by="ann", now=NOW, **waiver)  # type: ignore[arg-type]
 
 

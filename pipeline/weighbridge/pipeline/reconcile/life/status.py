@@ -1,8 +1,11 @@
 """The life of findings: who took them up, waived, disputed or closed them, when and why. Nothing is overwritten.
 
-    open -> acknowledged | waived | disputed        disputed -> credited | closed
-    acknowledged -> waived | disputed | closed      credited -> closed      acknowledged again, with another reason
-    waived -> acknowledged | disputed; open again after its last day
+    open         -> acknowledged | waived | disputed
+    acknowledged -> waived | disputed | closed; acknowledged again, with another reason
+    waived       -> acknowledged | disputed; open again after its last day
+    disputed     -> disputed for another amount | credited | acknowledged (taken back) | closed
+    credited     -> credited more | disputed again | closed; what is not credited yet stays disputed
+    closed       -> open, with a reason; or by itself, where it is found again with more money at stake than it had then
 
 A state belongs to the id of a finding, so it stays when the finding is computed again. The reason is the user's own
 words; it is kept in the table and shown nowhere else.
@@ -11,18 +14,19 @@ words; it is kept in the table and shown nowhere else.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.lake.life import states
+from weighbridge.pipeline.lake.life import STATES, states
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.pipeline.reconcile.life.decision import Decision
 from weighbridge.pipeline.reconcile.tree.prefix import one_of
 from weighbridge.schemas.enumerations import FindingState
 from weighbridge.schemas.errors import ConfigError
-from weighbridge.schemas.identity import NAME
 
 OPEN, ACKNOWLEDGED, WAIVED = FindingState.OPEN, FindingState.ACKNOWLEDGED, FindingState.WAIVED
 DISPUTED, CREDITED, CLOSED = FindingState.DISPUTED, FindingState.CREDITED, FindingState.CLOSED
@@ -31,10 +35,11 @@ NEXT: dict[FindingState, tuple[FindingState, ...]] = {
     OPEN: (ACKNOWLEDGED, WAIVED, DISPUTED),
     ACKNOWLEDGED: (ACKNOWLEDGED, WAIVED, DISPUTED, CLOSED),
     WAIVED: (ACKNOWLEDGED, WAIVED, DISPUTED),
-    DISPUTED: (CREDITED, CLOSED),
-    CREDITED: (CLOSED,),
-    CLOSED: (),
+    DISPUTED: (ACKNOWLEDGED, DISPUTED, CREDITED, CLOSED),
+    CREDITED: (DISPUTED, CREDITED, CLOSED),
+    CLOSED: (OPEN,),
 }
+_SHOWN = [name for name in STATES if name not in {"changes", "reason", "closed_amount", "closed_in"}]
 
 
 def acknowledge(lake: Lake, id_prefix: str, *, by: str, reason: str | None = None, now: datetime) -> str:
@@ -47,6 +52,62 @@ def waive(lake: Lake, id_prefix: str, *, by: str, reason: str, expires: date, no
     return change(lake, id_prefix, WAIVED, by=by, reason=reason, expires=expires, now=now)
 
 
+def dispute(
+    lake: Lake,
+    id_prefix: str,
+    *,
+    by: str,
+    reference: str | None = None,
+    amount: Decimal | None = None,
+    currency: str | None = None,
+    reason: str | None = None,
+    now: datetime,
+) -> str:
+    """Ask for money back; its id. Errors as of `change`.
+
+    Args:
+        reference: the number the provider gave to the dispute.
+        amount, currency: what is asked for; null: the amount of the finding, where it has one.
+    """
+    money = (amount, currency)
+    return change(lake, id_prefix, DISPUTED, by=by, reason=reason, money=money, reference=reference, now=now)
+
+
+def credit(
+    lake: Lake,
+    id_prefix: str,
+    *,
+    by: str,
+    amount: Decimal,
+    currency: str | None = None,
+    reference: str | None = None,
+    reason: str | None = None,
+    now: datetime,
+) -> str:
+    """Enter what a provider gave back; its id. Less than what is disputed leaves the rest disputed.
+
+    Args:
+        amount, currency: what was given back, above zero; the currency of the dispute where null.
+        reference: where it was seen: a line of an invoice, a credit note. A second credit of the same amount needs
+            another one: the same credit twice is one.
+
+    Raises:
+        ConfigError: as of `change`; another currency than that of the dispute.
+    """
+    money = (amount, currency)
+    return change(lake, id_prefix, CREDITED, by=by, reason=reason, money=money, reference=reference, now=now)
+
+
+def close(lake: Lake, id_prefix: str, *, by: str, reason: str | None = None, now: datetime) -> str:
+    """Be done with a finding, with the amount it has now; its id. Errors as of `change`."""
+    return change(lake, id_prefix, CLOSED, by=by, reason=reason, now=now)
+
+
+def reopen(lake: Lake, id_prefix: str, *, by: str, reason: str, now: datetime) -> str:
+    """Open a closed finding again; its id. Errors as of `change`."""
+    return change(lake, id_prefix, OPEN, by=by, reason=reason, now=now)
+
+
 def change(
     lake: Lake,
     id_prefix: str,
@@ -55,6 +116,8 @@ def change(
     by: str,
     reason: str | None = None,
     expires: date | None = None,
+    money: tuple[Decimal | None, str | None] = (None, None),
+    reference: str | None = None,
     now: datetime,
 ) -> str:
     """Put a finding into another state, and give its id. The same change again changes nothing.
@@ -62,45 +125,60 @@ def change(
     Args:
         id_prefix: the first 8 or more digits of its id.
         by: who, a name without blanks.
-        reason: why; a waiver needs one.
+        reason: why; a waiver and an opening again need one.
         expires: the last UTC day of a waiver.
+        money: amount and currency of a dispute or a credit.
+        reference: what the provider calls a dispute, or where a credit was seen.
         now: the time, with its zone.
 
     Raises:
-        ConfigError: no such finding, or several; the state cannot follow the present one; a name, reason or day that
-            cannot be used.
+        ConfigError: no such finding, or several; the state cannot follow the present one; a name, reason, day, amount
+            or reference that cannot be used.
     """
     moment = _utc(now)
-    _check(state, by, reason, expires, moment.date())
+    asked = Decision(state, by, reason, expires, money[0], money[1], reference)
+    asked.check(moment.date())
     with lake.lock():
         finding_id = one_of(_known(lake), id_prefix, "finding")
-        held = states(lake, moment.date()).filter(pl.col("finding_id") == finding_id)
+        held = _reopened(lake, states(lake, moment.date())).filter(pl.col("finding_id") == finding_id)
         last: dict[str, Any] = held.row(0, named=True) if held.height else {"state": OPEN, "changes": 0}
         present = FindingState(last["state"])
         # Who acknowledges once more without a reason says nothing new, and the reason that was given stays.
         silent = present is state is ACKNOWLEDGED and not (reason or "").strip()
-        if silent or _same(last, state, by, reason, expires):
+        asked = asked.with_money_of(_finding(lake, finding_id), last)
+        if silent or (asked.of_row(_last(lake, finding_id)) and present in {state, DISPUTED}):
             return finding_id
         if state not in NEXT[present]:
             raise ConfigError(_refusal(finding_id, present, state))
-        row = {
-            "finding_id": finding_id,
-            "change": last["changes"],
-            "state": str(state),
-            "changed_at": moment,
-            "changed_by": by,
-            "reason": reason,
-            "expires_on": expires,
-        }
+        row = {"finding_id": finding_id, "change": last["changes"], "changed_at": moment, **asked.row()}
         lake.append("finding_status", pl.DataFrame([row], schema=polars_schema("finding_status")))
     return finding_id
 
 
 def life(lake: Records, today: date) -> pl.DataFrame:
-    """Every finding of the lake with its `state`, and of its last change `changed_at`, `changed_by`, `expires_on`."""
-    now = states(lake, today).drop("changes", "reason")
+    """Every finding of the lake with its `state`, what its last change says, and what is disputed of it.
+
+    Returns:
+        The columns of `finding`, and state, changed_at, changed_by, expires_on, reference, disputed, credited,
+        outstanding, disputed_in, as `states` says.
+    """
+    now = _reopened(lake, states(lake, today)).select(_SHOWN)
     found = lake.scan("finding").collect().join(now, on="finding_id", how="left", maintain_order="left")
     return found.with_columns(pl.col("state").fill_null(str(OPEN)))
+
+
+def _reopened(lake: Records, held: pl.DataFrame) -> pl.DataFrame:
+    """The states, with closed findings open again of which more money is at stake than there was."""
+    closed = pl.col("state") == str(CLOSED)
+    if not held.select(closed.any()).item():
+        return held
+    found = lake.scan("finding", columns=["finding_id", "amount", "currency"]).collect()
+    now = held.join(found, on="finding_id", how="left", maintain_order="left")
+    more = (pl.col("amount").abs() > pl.col("closed_amount").abs()).fill_null(value=True)
+    other = pl.col("currency").ne_missing(pl.col("closed_in"))
+    again = closed & pl.col("amount").is_not_null() & (more | other)
+    state = pl.when(again).then(pl.lit(str(OPEN))).otherwise(pl.col("state"))
+    return now.with_columns(state=state).select(held.columns)
 
 
 def _known(lake: Lake) -> list[str]:
@@ -109,26 +187,22 @@ def _known(lake: Lake) -> list[str]:
     return pl.concat(ids).unique().sort().to_list()
 
 
+def _finding(lake: Lake, finding_id: str) -> dict[str, Any]:
+    columns = ["finding_id", "amount", "currency"]
+    found = lake.scan("finding", columns=columns).filter(pl.col("finding_id") == finding_id).collect()
+    return found.row(0, named=True) if found.height else {"amount": None, "currency": None}
+
+
+def _last(lake: Lake, finding_id: str) -> dict[str, Any]:
+    """The last change as it is written; nothing where there is none."""
+    rows = lake.scan("finding_status").filter(pl.col("finding_id") == finding_id).sort("change").collect()
+    return rows.row(-1, named=True) if rows.height else {}
+
+
 def _utc(now: datetime) -> datetime:
     if now.tzinfo is None:
         raise ConfigError("the time of a change has no time zone; give it one, for example datetime.now(UTC)")
     return now.astimezone(UTC)
-
-
-def _check(state: FindingState, by: str, reason: str | None, expires: date | None, today: date) -> None:
-    if not NAME.fullmatch(by):
-        raise ConfigError(f"{by!r} cannot be used as a name; letters, digits and . _ : / @ - are allowed, no blanks")
-    if state is not WAIVED and expires is not None:
-        raise ConfigError(f"only a waiver has a last day; leave it out, or waive the finding instead of {state}")
-    if state is WAIVED and not (reason or "").strip():
-        raise ConfigError("a waiver needs a reason; say in a few words why the finding may rest")
-    if state is WAIVED and (expires is None or expires < today):
-        raise ConfigError(f"a waiver needs a last day that is not over; {expires} is no such day, today is {today}")
-
-
-def _same(last: dict[str, Any], state: FindingState, by: str, reason: str | None, expires: date | None) -> bool:
-    given = {"state": str(state), "changed_by": by, "reason": reason, "expires_on": expires}
-    return all(last.get(name) == value for name, value in given.items())
 
 
 def _refusal(finding_id: str, present: FindingState, wanted: FindingState) -> str:
