@@ -565,7 +565,7 @@ def _night_by_night(
     """Judge each night; what is true is confirmed, what is false waived. How many series and nights were which."""
     from weighbridge.pipeline.baseline.baseline import baseline
     from weighbridge.pipeline.lake.life import states
-    from weighbridge.pipeline.reconcile.found.status import acknowledge, waive
+    from weighbridge.pipeline.reconcile.life.status import acknowledge, waive
 
     struck = {(lines[incident.line].tenant, lines[incident.line].task): incident for incident in incidents}
     true = false = 0

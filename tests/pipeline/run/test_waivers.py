@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from weighbridge.pipeline.lake.found import write_findings
-from weighbridge.pipeline.reconcile.found.status import acknowledge, waive
+from weighbridge.pipeline.reconcile.life.status import acknowledge, waive
 from weighbridge.pipeline.run.demo import new_home
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import stamps_of
