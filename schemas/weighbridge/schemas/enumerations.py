@@ -33,6 +33,16 @@ class Grade(StrEnum):
     G4 = "G4"  # predicted
 
 
+class MatchedBy(StrEnum):
+    """By what an attempt and its usage reports met."""
+
+    KEY = "key"  # one recorder wrote both, or its id was carried along
+    ALIAS = "alias"  # two sources know the attempt by one identifier of another system
+    REQUEST = "request"  # two sources know the request, and it can be no other of its attempts
+    TIME = "time"  # the identifier was used several times; time and parameters leave one
+    AMBIGUOUS = "ambiguous"  # several are possible; the candidates are kept
+
+
 class Severity(StrEnum):
     """How much a finding matters, least first."""
 

@@ -30,6 +30,7 @@ class Finding:
         unit: `tokens`, `rows`, `reports`, `attempts` or a currency code.
         cause: the code of the cause, or null.
         amount: money at stake, exact decimal, or null where no price is known. Positive: charged too much.
+        amount_low, amount_high: its limits where the price is not one but one of several; null where not known.
         evidence: attempt ids (32 hexadecimal digits) of at most 20 rows, lowest first.
         segments: digests (64 hexadecimal digits) of the files the evidence came from.
         cure: one sentence that says what to do.
@@ -51,6 +52,8 @@ class Finding:
     confidence: Confidence = Confidence.CERTAIN
     amount: Decimal | None = None
     currency: str | None = None
+    amount_low: Decimal | None = None
+    amount_high: Decimal | None = None
     evidence: tuple[str, ...] = ()
     segments: tuple[str, ...] = ()
     first_day: date | None = None

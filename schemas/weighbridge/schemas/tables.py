@@ -188,6 +188,7 @@ ATTEMPT = Table(
         count("ids_expected", "token ids the agent said would follow in token_run; null where it said nothing"),
         flag("undated", "the record had no time; the day is the one the user named"),
         text("tier_requested", "the service tier asked for; null where the request named none", pattern=NAME),
+        count("input_history", "of the prompt: tokens of earlier turns of its conversation"),
         *provenance(),
     ),
     key=("attempt_lo", "attempt_hi", "source", "revision"),
@@ -810,9 +811,17 @@ RECONCILED = Table(
         closed("status", e.Status, "the outcome", required=True),
         closed("confidence", e.Confidence, "how the cause was established"),
         small("reports", "usage reports the attempt has", required=True),
+        closed("matched_by", e.MatchedBy, "by what both sides met; null where there is only one and no other could be"),
+        strings("candidates", "attempt ids: the others the missing side may belong to, or where it was compared",
+                personal=True),
+        Column("open_until", day().type, "last UTC day the missing side may still come; null where it is final"),
+        money("residual_amount", "what the residual costs, where every class it may be of costs the same"),
+        money("residual_low", "the least it may cost, by the classes the price row has"),
+        money("residual_high", "the most it may cost"),
+        text("residual_currency", "ISO 4217", pattern=CURRENCY),
     ),
     key=("attempt_lo", "attempt_hi", "direction"),
-)
+)  # fmt: skip
 
 GAP_CAUSE = Table(
     "gap_cause",
@@ -861,6 +870,8 @@ FINDING = Table(
         Column("last_day", day().type, "last UTC day of the rows"),
         text("cure", "what to do, in one sentence", required=True),
         closed("origin", e.FindingOrigin, "the room that found it", required=True),
+        money("amount_low", "the least that can be at stake, where the class of the tokens is not known"),
+        money("amount_high", "the most that can be at stake"),
     ),
     key=("finding_id",),
     daily=False,

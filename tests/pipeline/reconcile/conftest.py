@@ -16,7 +16,8 @@ import pytest
 
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.reconcile import rows
-from weighbridge.pipeline.reconcile.explain.explanation import ended_choices, explained, lessons_of
+from weighbridge.pipeline.reconcile.explain.explanation import explained, lessons_of
+from weighbridge.pipeline.reconcile.explain.late import of_children, of_running
 from weighbridge.pipeline.reconcile.explain.template import learnt
 from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
 from weighbridge.pipeline.reconcile.match import coverage, match
@@ -229,8 +230,9 @@ class Core:
         """One direction with its causes."""
         both = self.engine(compared)
         lessons = self._rows(learnt(self._rows(lessons_of(side(both, Direction.INPUT)))))
-        ended = self._rows(ended_choices(self.engine(world.frame("child"))))
-        return collected(explained(self._rows(side(both, direction)), direction, lessons, ended))
+        children = self._rows(of_children(self.engine(world.frame("child"))))
+        running = self.engine(of_running(world.frame("usage_report")))
+        return collected(explained(self._rows(side(both, direction)), direction, lessons, children, running))
 
     def weighed(self, world: World) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Rows of `reconciled` and the parts of gaps, both in order."""

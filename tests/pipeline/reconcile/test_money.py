@@ -209,4 +209,9 @@ def test_money_is_in_question_where_the_report_is() -> None:
         "cache_convention",
         "reasoning_convention",
         "padding_counted",
+        "over_cap",
+        "tokenizer_version",
+        "history_duplicated",
+        "stream_merge",
+        "iterations_left_out",
     }

@@ -11,15 +11,16 @@ import polars as pl
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile.explain.cause import causes_of
 from weighbridge.pipeline.reconcile.explain.explanation import explained
+from weighbridge.pipeline.reconcile.explain.late import CHILDREN, nothing
 from weighbridge.pipeline.reconcile.explain.template import CELL, NO_POINTS
-from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
+from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.match.side import COLUMNS, EVIDENCE
 from weighbridge.schemas.enumerations import Direction
 
 _EVIDENCE: Mapping[object, pl.DataType] = {nw.Int64: pl.Int64(), nw.Boolean: pl.Boolean(), nw.String: pl.String()}
 _SITUATION: Mapping[str, pl.DataType] = {
     **dict.fromkeys(("seen", "missing", "compared"), pl.Boolean()),
-    **dict.fromkeys(("template", "loss"), pl.String()),
+    **dict.fromkeys(("template", "loss", "relation"), pl.String()),
 }
 NO_LESSONS = NO_POINTS.select(*CELL).with_columns(
     pl.lit(0).cast(pl.Int64).alias(name) for name in ("per_request", "per_message", "fitting", "pupils")
@@ -43,8 +44,8 @@ def input_rows(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
 
 def explained_input(rows: pl.DataFrame, lessons: pl.DataFrame = NO_LESSONS) -> list[dict[str, Any]]:
     """The rows with their causes and the residual, in their order."""
-    ended = pl.DataFrame(schema={**dict.fromkeys(KEY, pl.Int64()), "ended_choices": pl.Int64()})
-    shown = explained(frame_of(rows), Direction.INPUT, frame_of(lessons), frame_of(ended))
+    children = frame_of(nothing(CHILDREN))
+    shown = explained(frame_of(rows), Direction.INPUT, frame_of(lessons), children)
     return collected(shown).sort("attempt_lo").rows(named=True)
 
 

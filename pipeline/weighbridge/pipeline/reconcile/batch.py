@@ -9,12 +9,13 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.lake.shape import polars_schema
-from weighbridge.pipeline.reconcile import rows
+from weighbridge.pipeline.reconcile import money, rows
 from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.month import Month, days_of
-from weighbridge.pipeline.reconcile.period import month_of
+from weighbridge.pipeline.reconcile.period import ends, month_of
 from weighbridge.pipeline.reconcile.recount import recounts
+from weighbridge.pipeline.reconcile.transition import Transition, now, provisional, transitions
 from weighbridge.schemas.enumerations import Direction
 
 
@@ -32,6 +33,9 @@ class Outcome:
         seen: attempts, without the reports nobody saw.
         unassigned: those of them without a tenant, a tally per batch.
         recounts: how far reports are from recounts (`recounts.points`), per batch.
+        waiting: the tally of what is provisional, per batch.
+        became: of what was provisional before how it stands now, per batch.
+        transitions: what became of it.
     """
 
     attempts: int = 0
@@ -44,13 +48,18 @@ class Outcome:
     seen: int = 0
     unassigned: list[pl.DataFrame] = field(default_factory=list)
     recounts: list[pl.DataFrame] = field(default_factory=list)
+    waiting: list[pl.DataFrame] = field(default_factory=list)
+    became: list[pl.DataFrame] = field(default_factory=list)
+    transitions: tuple[Transition, ...] = ()
 
 
 def reconcile_month(month: Month) -> Outcome:
     """Write `reconciled` and `gap_cause` of every day of the month; days that have no attempts any more are emptied."""
     outcome = Outcome()
+    before = provisional(month.lake, *ends(month.period))
     for days in month.batches():
-        _reconcile_days(month, days, outcome)
+        _reconcile_days(month, days, outcome, before)
+    outcome.transitions = transitions(before, outcome.became, month.period)
     for table in ("reconciled", "gap_cause"):
         held = [day for day in days_of(month.lake, (table,)) if month_of(day) == month.period]
         if stale := [day for day in held if day not in month.days]:
@@ -58,7 +67,7 @@ def reconcile_month(month: Month) -> Outcome:
     return outcome
 
 
-def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome) -> None:
+def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before: pl.DataFrame) -> None:
     compared = month.compared(days)
     sides, pieces = [], []
     for direction in Direction:
@@ -66,7 +75,7 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome) -> Non
         sides.append(collected(rows.reconciled(frame_of(explained))))
         pieces.append(collected(rows.parts(frame_of(explained), direction)))
         del explained
-    reconciled = pl.concat(sides)
+    reconciled = _with_limits(month, month.matched(pl.concat(sides), days), compared, days)
     del sides
     parts = month.priced(pl.concat(pieces), days)
     month.lake.replace("reconciled", reconciled, days=days)
@@ -82,7 +91,19 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome) -> Non
         outcome.statuses[status] = outcome.statuses.get(status, 0) + count
     outcome.caused.append(gap_findings.caused(parts))
     outcome.unexplained.append(gap_findings.unexplained(reconciled))
+    outcome.waiting.append(gap_findings.open_amounts(reconciled))
+    outcome.became.append(now(reconciled, before))
     _note_unmatched(month, compared, days, outcome)
+
+
+def _with_limits(month: Month, reconciled: pl.DataFrame, compared: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
+    """The rows of `reconciled` whole: with what their residuals may cost."""
+    left = reconciled.filter(pl.col("residual") != 0).select(*KEY, "day", "direction", "provider", "model", "residual")
+    size = pl.coalesce("input_computed", "input_recounted", "reported_input")
+    sized = left.join(compared.select(*KEY, input_size=size), on=list(KEY), how="left")
+    costs = month.limits(sized, days) if left.height else pl.DataFrame(schema=money.LIMITS)
+    whole = reconciled.join(costs, on=[*KEY, "direction"], how="left", maintain_order="left")
+    return whole.select(list(polars_schema("reconciled")))
 
 
 def _note_unmatched(month: Month, compared: pl.DataFrame, days: Sequence[date], outcome: Outcome) -> None:
@@ -90,7 +111,9 @@ def _note_unmatched(month: Month, compared: pl.DataFrame, days: Sequence[date], 
     figures = pl.coalesce("input_computed", "input_recounted", "output_computed", "output_recounted")
     observed = compared.lazy().filter(pl.col("seen") & figures.is_not_null() & pl.col("provider").is_not_null())
     outcome.watched |= set(observed.select("provider").unique().collect()["provider"])
-    unseen = compared.filter(~pl.col("seen")).select(*KEY, "day", "provider", "model")
+    # What may still be seen, and tries of requests that were, are no strangers.
+    strange = ~pl.col("seen") & pl.col("open_until").is_null() & pl.col("relation").is_null()
+    unseen = compared.filter(strange).select(*KEY, "day", "provider", "model")
     costs = month.read("priced_amount", [*KEY, "amount", "currency"], days)
     keys = unseen.lazy().select(KEY)
     own = costs.join(keys, on=list(KEY), how="semi").group_by(KEY)

@@ -25,7 +25,15 @@ from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 
 REPORT = (*KEY, "source", "child", "report")
 PRICED_READ = (*REPORT, "price_id", "currency", "amount", *(f"amount_{c}" for c in (*INPUT_CLASSES, *OUTPUT_CLASSES)))
-WHOLE_REPORTS = ("duplicate_report", "capture_gap")
+AGAIN = "duplicate_report"
+# Causes whose tokens are whole reports: repetitions, and reports of attempts that nobody here observed.
+WHOLE_REPORTS = (AGAIN, "capture_gap", "retry", "fallback", "speculative_request")
+LIMITS = {
+    **dict.fromkeys(KEY, pl.Int64()),
+    "direction": pl.String(),
+    **dict.fromkeys(("residual_amount", "residual_low", "residual_high"), MONEY),
+    "residual_currency": pl.String(),
+}
 _MILLION = Decimal(10) ** 6
 
 
@@ -64,25 +72,55 @@ def priced(parts: pl.DataFrame, readings: pl.DataFrame, amounts: pl.DataFrame, p
         prices: the rows of the book.
     """
     whole = pl.col("cause").is_in(WHOLE_REPORTS)
-    by_report = parts.filter(whole).join(
-        _of_reports(readings, amounts), on=[*KEY, "direction", "cause"], how="left", maintain_order="left"
+    reports_of = parts.filter(whole).with_columns(again=pl.col("cause") == AGAIN)
+    by_report = reports_of.join(
+        _of_reports(readings, amounts), on=[*KEY, "direction", "again"], how="left", maintain_order="left"
     )
-    return pl.concat([by_report, _by_class(parts.filter(~whole), amounts, prices)])
+    return pl.concat([by_report.drop("again"), _by_class(parts.filter(~whole), amounts, prices)])
+
+
+def limits(left: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.DataFrame:
+    """What residuals may cost: their class is not known, so from the cheapest class their price row has to the dearest.
+
+    Args:
+        left: `KEY`, day, direction, provider, model, residual, input_size of rows with a residual.
+        amounts: rows of `priced_amount` about them, with at least `PRICED_READ`.
+        prices: the rows of the book.
+
+    Returns:
+        `KEY`, direction, residual_amount (null where low and high differ), residual_low, residual_high,
+        residual_currency; all null where no price is known.
+    """
+    ends: list[pl.DataFrame] = []
+    for direction, classes in ((Direction.INPUT, INPUT_CLASSES), (Direction.OUTPUT, OUTPUT_CLASSES)):
+        own = left.filter(pl.col("direction") == str(direction)).rename({"residual": "tokens"})
+        shown = (own.with_columns(priced_as=pl.lit(str(token_class))) for token_class in classes)
+        ends += [_by_class(each, amounts, prices) for each in shown]
+    known = (
+        pl.concat(ends)
+        .group_by(*KEY, "direction")
+        .agg(
+            residual_low=pl.col("amount").min(),
+            residual_high=pl.col("amount").max(),
+            residual_currency=pl.col("currency").min(),
+        )
+    )
+    one = pl.col("residual_low") == pl.col("residual_high")
+    return known.with_columns(residual_amount=pl.when(one).then("residual_low")).select(list(LIMITS))
 
 
 def _of_reports(readings: pl.DataFrame, amounts: pl.DataFrame) -> pl.DataFrame:
-    """Per attempt, direction and cause the cost of the reports that are repetitions, and of those that are not."""
-    marked = collected(reports.marked(frame_of(readings))).select(*REPORT, again="again")
+    """Per attempt and direction the cost of the reports that are repetitions (`again`), and of those that are not."""
+    marked = collected(reports.marked(frame_of(readings))).select(*REPORT, "again")
     sides = _by_direction(marked.join(amounts, on=list(REPORT), how="left"))
-    cause = pl.when("again").then(pl.lit(WHOLE_REPORTS[0])).otherwise(pl.lit(WHOLE_REPORTS[1]))
     known = (pl.col("amount").null_count() == 0) & (pl.col("currency").n_unique() == 1)
     return (
-        sides.group_by(*KEY, "direction", cause.alias("cause"))
+        sides.group_by(*KEY, "direction", "again")
         .agg(known=known, amount=pl.col("amount").sum(), currency=pl.col("currency").min())
         .select(
             *KEY,
             "direction",
-            "cause",
+            "again",
             amount=pl.when("known").then("amount"),
             currency=pl.when("known").then("currency"),
         )

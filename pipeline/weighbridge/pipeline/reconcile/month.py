@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 
 import polars as pl
 
+from weighbridge.pipeline.ingest.readings import REPORT_READ
 from weighbridge.pipeline.lake.records import Records, Tables
 from weighbridge.pipeline.reconcile import money
-from weighbridge.pipeline.reconcile.explain import template
+from weighbridge.pipeline.reconcile.explain import late, template
 from weighbridge.pipeline.reconcile.explain.explanation import (
-    ended_choices,
+    is_open,
     lessons_of,
     searched,
     settled,
     with_structural,
 )
-from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
-from weighbridge.pipeline.reconcile.match import attempts, coverage, match, reports
+from weighbridge.pipeline.reconcile.frames import KEY, Frame, collected, frame_of
+from weighbridge.pipeline.reconcile.match import attempts, coverage, match, matched, reports
+from weighbridge.pipeline.reconcile.match.lateness import Lateness
+from weighbridge.pipeline.reconcile.match.links import NOTHING, Links, linked
+from weighbridge.pipeline.reconcile.match.members import members
 from weighbridge.pipeline.reconcile.match.placement import Placement, placed
 from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.pipeline.reconcile.period import ends, month_of
@@ -28,7 +32,6 @@ from weighbridge.schemas.enumerations import Direction
 
 # Days are taken together up to about so many attempts and readings.
 BATCH_ROWS = 400_000
-_CHILD_READ = (*KEY, "day", "source", "child", "revision", "kind", "finish_reason")
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,15 @@ class Month:
         lake: where they lie.
         period: `YYYY-MM`.
         prices: the rows of the price book that were used in the lake.
+        as_of: the day it is, on which something may still come; null where everything is final.
+        lateness: until when it may.
     """
 
     lake: Tables
     period: str
     prices: money.Prices
+    as_of: date | None = None
+    lateness: Lateness = field(default_factory=Lateness)
 
     @cached_property
     def days(self) -> list[date]:
@@ -55,14 +62,21 @@ class Month:
         """Which of its rows belong to another day, and which reports have no attempt."""
         others = len(days_of(self.lake, ("attempt", "reading"))) > len(self.days)
         keys = [*KEY, "day"]
-        known, told = (self.lake.scan(table, columns=keys) for table in ("attempt", "reading"))
+        known, told = (self.links.rekeyed(self.lake.scan(table, columns=keys)) for table in ("attempt", "reading"))
         return placed(known, told, self.days, others=others)
 
     def read(self, table: str, columns: Sequence[str], days: Sequence[date] | None = None) -> pl.LazyFrame:
         """Rows of a table by attempt that are at home on these days, by default on any of the month."""
         wanted = list(dict.fromkeys([*columns, *KEY, "day"]))
-        at_home = self.placement.rows(self.lake.scan(table, columns=wanted), self.days if days is None else days)
+        rows = self.links.rekeyed(self.lake.scan(table, columns=wanted))
+        at_home = self.placement.rows(rows, self.days if days is None else days)
         return at_home.select(columns)
+
+    @cached_property
+    def links(self) -> Links:
+        """Which attempts of the month are the same, and which are tries of one request."""
+        held = members(self.dated)
+        return linked(held) if held.height else NOTHING
 
     def dated(self, table: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
         """Rows of a table by their own day."""
@@ -107,7 +121,24 @@ class Month:
         left = collected(attempts.one_per_attempt(frame_of(self.read("attempt", attempts.COLUMNS_READ, days))))
         right = collected(reports.per_attempt(frame_of(self.read("reading", reports.COLUMNS_READ, days))))
         speaking, unseen = frame_of(self.speakers), frame_of(self.unseen.select(*KEY, "loss"))
-        return collected(match.compared(frame_of(left), frame_of(right), speaking, unseen))
+        related = self.links.related
+        both = match.compared(
+            frame_of(left),
+            frame_of(right),
+            speaking,
+            unseen,
+            self._waiting(left, right),
+            frame_of(related) if related.height else None,
+        )
+        return collected(both)
+
+    def _waiting(self, left: pl.DataFrame, right: pl.DataFrame) -> Frame | None:
+        """Until when what is missing of these days may still come."""
+        if self.as_of is None:
+            return None
+        names = pl.concat([left["provider"], right["r_provider"]]).unique().to_list()
+        open_days = self.lateness.waiting(self.as_of, names, self.days)
+        return None if open_days is None else frame_of(open_days)
 
     @cached_property
     def lessons(self) -> pl.DataFrame:
@@ -131,9 +162,18 @@ class Month:
         plain = collected(settled(known, direction))
         if plain.height == compared.height:
             return plain
-        children = collected(ended_choices(frame_of(self.read("child", _CHILD_READ, days))))
-        found = collected(searched(known, direction, frame_of(self.lessons), frame_of(children)))
+        children = collected(late.of_children(frame_of(self.read("child", late.CHILD_READ, days))))
+        running = self._running(collected(known.filter(is_open()).select(*KEY)), days)
+        found = collected(searched(known, direction, frame_of(self.lessons), frame_of(children), running))
         return pl.concat([plain, found])
+
+    def _running(self, keys: pl.DataFrame, days: Sequence[date]) -> Frame | None:
+        """What streams reported more than once, of those with something left to explain; null where none did."""
+        parts = self.read("usage_report", ["part"], days).filter(pl.col("part") > 0).select(pl.len())
+        if not parts.collect(engine="streaming").item():
+            return None
+        told = self.read("usage_report", REPORT_READ, days).join(keys.lazy(), on=list(KEY), how="semi").collect()
+        return frame_of(late.of_running(told))
 
     def priced(self, parts: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
         """Parts of gaps with what they cost."""
@@ -142,6 +182,22 @@ class Month:
         amounts = self.read("priced_amount", money.PRICED_READ, days).join(keys, on=list(KEY), how="semi")
         held, costs = pl.collect_all([readings, amounts], engine="streaming")
         return money.priced(parts, held, costs, self.prices)
+
+    def matched(self, reconciled: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
+        """Rows of `reconciled` with how their sides met, and those of attempts compared under another key."""
+        rows = matched.told(reconciled, self.links, lambda table, columns: self.read(table, columns, days))
+        if self.links.twins.is_empty():
+            return rows
+        keys = self.links.twins.lazy().select(KEY)
+        raw = self.dated("attempt", list(attempts.COLUMNS_READ)).join(keys, on=list(KEY), how="semi")
+        own = collected(attempts.one_per_attempt(frame_of(raw)))
+        return pl.concat([rows, matched.moved(self.links, own, days).select(rows.columns)])
+
+    def limits(self, left: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
+        """What residuals may cost (`money.limits`)."""
+        keys = left.lazy().select(KEY).unique()
+        amounts = self.read("priced_amount", money.PRICED_READ, days).join(keys, on=list(KEY), how="semi")
+        return money.limits(left, amounts.collect(engine="streaming"), self.prices)
 
 
 def days_of(lake: Records, tables: Sequence[str]) -> list[date]:

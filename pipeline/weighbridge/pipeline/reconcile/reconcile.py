@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 
 import polars as pl
@@ -16,10 +17,12 @@ from weighbridge.pipeline.reconcile.found import gap_findings
 from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.found.evidence import with_segments
 from weighbridge.pipeline.reconcile.found.record_findings import Asked, empty_month, of_records, unassigned_tenant
+from weighbridge.pipeline.reconcile.match.lateness import Lateness
 from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import checked, month_of
 from weighbridge.pipeline.reconcile.recount.recount_constants import write_constants
+from weighbridge.pipeline.reconcile.transition import Transition
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
@@ -36,6 +39,7 @@ class ReconcileResult:
         statuses: status -> rows of `reconciled` (one per attempt and direction).
         causes: rows of `gap_cause`.
         findings: of these months, worst first.
+        transitions: what became of amounts that were provisional.
     """
 
     months: tuple[str, ...]
@@ -43,10 +47,17 @@ class ReconcileResult:
     statuses: dict[str, int]
     causes: int
     findings: tuple[Finding, ...]
+    transitions: tuple[Transition, ...] = ()
 
 
 def reconcile(
-    lake: Lake, *, month: str | None = None, key_id: str | None = None, ids_grace_days: int = GRACE_DAYS
+    lake: Lake,
+    *,
+    month: str | None = None,
+    key_id: str | None = None,
+    ids_grace_days: int = GRACE_DAYS,
+    as_of: date | None = None,
+    lateness: Lateness | None = None,
 ) -> ReconcileResult:
     """Match, explain and price; write `reconciled`, `gap_cause` and `finding`.
 
@@ -57,6 +68,8 @@ def reconcile(
         month: `YYYY-MM`; all months that have any rows if it is null.
         key_id: id of the installation's pseudonym key; rows made with another one are then a finding.
         ids_grace_days: of the newest days of the lake, how many may still get token ids (see `announced`).
+        as_of: the UTC day it is: what may still come makes an amount provisional; null: everything is final.
+        lateness: until when it may; two days by default.
 
     Raises:
         ConfigError: `month` is no month.
@@ -68,17 +81,19 @@ def reconcile(
     total = Outcome()
     with lake.lock():
         for period in asked:
-            of_month = Month(lake, period, prices)
+            of_month = Month(lake, period, prices, as_of, lateness or Lateness())
             outcome = reconcile_month(of_month)
             write_constants(lake, period, outcome.recounts)
             found += with_segments(of_month, findings_of(Asked(of_month, key_id, ids_grace_days), outcome))
             total.attempts += outcome.attempts
             total.causes += outcome.causes
+            total.transitions += outcome.transitions
             for status, count in outcome.statuses.items():
                 total.statuses[status] = total.statuses.get(status, 0) + count
         ordered = in_order(found)
         write_findings(lake, ordered, origin=FindingOrigin.RECONCILE, periods=None if month is None else asked)
-    return ReconcileResult(asked, total.attempts, dict(sorted(total.statuses.items())), total.causes, tuple(ordered))
+    statuses = dict(sorted(total.statuses.items()))
+    return ReconcileResult(asked, total.attempts, statuses, total.causes, tuple(ordered), total.transitions)
 
 
 def months_of(lake: Records) -> tuple[str, ...]:
@@ -93,6 +108,7 @@ def findings_of(asked: Asked, outcome: Outcome) -> list[Finding]:
     found = of_records(asked)
     found += gap_findings.of_causes(outcome.caused, period)
     found += gap_findings.of_residuals(outcome.unexplained, period)
+    found += gap_findings.of_open(outcome.waiting, period)
     found += unassigned_tenant(outcome.unassigned, outcome.seen, period)
     if outcome.unmatched:
         found += gap_findings.of_unmatched(pl.concat(outcome.unmatched), asked.month.unseen, outcome.watched, period)

@@ -10,12 +10,13 @@ from weighbridge.pipeline.reconcile.explain.cause import causes_of
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, words
 from weighbridge.pipeline.reconcile.match.match import EXCEEDED
 from weighbridge.pipeline.reconcile.match.side import was_aborted
-from weighbridge.schemas.enumerations import Confidence, Direction, Status
+from weighbridge.schemas.enumerations import Confidence, Direction, MatchedBy, Status
 
 RECONCILED = (
     *KEY,
     *("day", "direction", "observer", "reporter", "provider", "api", "model", "tenant", "task", "route", "grade"),
     *("observed", "reported", "gap", "explained", "residual", "status", "confidence", "reports"),
+    *("matched_by", "open_until"),
 )
 PARTS = (
     *KEY,
@@ -25,10 +26,14 @@ PARTS = (
 
 
 def status() -> Expr:
-    """The outcome of a row: a gap of nothing with both sides there is a match; a cause without a residual explains."""
+    """The outcome of a row: a gap of nothing with both sides there is a match; a cause without a residual explains.
+
+    Nothing is said as long as the side that is missing may still come.
+    """
     both = ~nw.col("observed").is_null() & ~nw.col("reported").is_null()
     return first_of(
         [
+            (~nw.col("open_until").is_null(), words(Status.PROVISIONAL)),
             (~nw.col("compared"), words(Status.NOT_COMPARED)),
             ((nw.col("loss") == EXCEEDED).fill_null(value=False), words(Status.UNEXPLAINED)),
             (both & (nw.col("gap") == 0) & (nw.col("residual") == 0), words(Status.MATCHED)),
@@ -43,12 +48,17 @@ def reconciled(rows: Frame) -> Frame:
     outcome = rows.with_columns(status=status())
     told = first_of(
         [
-            (nw.col("status") == Status.NOT_COMPARED, words()),
+            (nw.col("status").is_in([Status.NOT_COMPARED, Status.PROVISIONAL]), words()),
             ((nw.col("status") == Status.UNEXPLAINED) & nw.col("loss").is_null(), words(Confidence.NONE)),
         ],
         nw.col("confidence"),
     )
-    return outcome.with_columns(confidence=told).select(*RECONCILED)
+    both = ~nw.col("observer").is_null() & ~nw.col("reporter").is_null()
+    met = first_of(
+        [(~nw.col("relation").is_null(), words(MatchedBy.REQUEST)), (both, words(MatchedBy.KEY))],
+        words(),
+    )
+    return outcome.with_columns(confidence=told, matched_by=met).select(*RECONCILED)
 
 
 # A report that never came is counted although its size is unknown, under the cause that explains why.

@@ -13,8 +13,9 @@ from weighbridge.pipeline.reconcile import causes as folder
 from weighbridge.pipeline.reconcile.explain import template
 from weighbridge.pipeline.reconcile.explain.cause import Cause, all_causes, causes_of
 from weighbridge.pipeline.reconcile.explain.explanation import explained
+from weighbridge.pipeline.reconcile.explain.late import CHILDREN, RUNNING, nothing
 from weighbridge.pipeline.reconcile.explain.template import learnt
-from weighbridge.pipeline.reconcile.frames import collected, frame_of
+from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
 from weighbridge.pipeline.reconcile.match.side import EVIDENCE, FIGURES, IDENTITY, SITUATION
 from weighbridge.schemas.enumerations import Direction, Severity
 from weighbridge.schemas.finding import CODE
@@ -22,28 +23,38 @@ from weighbridge.schemas.finding import CODE
 CODES = [
     "aborted",
     "usage_missing",
+    "retry",
+    "fallback",
+    "speculative_request",
     "capture_gap",
     "duplicate_report",
+    "stream_merge",
+    "retries_summed",
     "cache_convention",
+    "iterations_left_out",
     "padding_counted",
     "reasoning_convention",
     "reasoning_not_delivered",
     "special_tokens",
+    "history_duplicated",
+    "tokenizer_version",
     "template_not_applied",
     "end_token_convention",
     "stop_trimmed",
+    "sparse_counted",
+    "over_cap",
 ]
 _TEXTS = {"provider", "api", "model", "template", "tenant", "task", "route", "direction"}
-_TEXTS |= {"loss", "grade", "observer", "reporter", "finish_reason", "attempt_status"}
+_TEXTS |= {"loss", "relation", "grade", "observer", "reporter", "finish_reason", "attempt_status"}
 _FLAGS = {"seen", "missing", "compared", "recount_has_special", "recount_has_template"}
-_LATE = {"ended_choices", "learnt_template"}
+_LATE = {"ended_choices", "learnt_template", "iterations", "running_first", "running_last", "running_sum"}
 
 
 def kind(name: str) -> pl.DataType:
     """The type of a column of one direction."""
     if name in _TEXTS:
         return pl.String()
-    return pl.Boolean() if name in _FLAGS else pl.Date() if name == "day" else pl.Int64()
+    return pl.Boolean() if name in _FLAGS else pl.Date() if name in {"day", "open_until"} else pl.Int64()
 
 
 SCHEMA = {name: kind(name) for name in (*IDENTITY, *SITUATION, *FIGURES, *EVIDENCE)}
@@ -81,7 +92,7 @@ def one_row(direction: Direction, cells: dict[str, object]) -> dict[str, object]
     observed, reported = row["observed"], row["reported"]
     if row["missing"]:
         row["gap"] = -int(str(observed))
-    elif row["loss"]:
+    elif row["loss"] or row["relation"]:
         row["gap"] = reported
     else:
         row["gap"] = int(str(reported)) - int(str(observed))
@@ -96,12 +107,18 @@ def explain_row(direction: Direction, cells: dict[str, object]) -> dict[str, obj
     lesson = {**cell, "per_request": late["learnt_template"], "per_message": 0, "fitting": 3, "pupils": 3}
     empty = collected(learnt(frame_of(template.NO_POINTS)))
     lessons = pl.DataFrame([lesson] if late["learnt_template"] else [], schema=empty.schema)
-    ended = pl.DataFrame(
-        [{"attempt_lo": 1, "attempt_hi": 1, "ended_choices": late["ended_choices"]}],
-        schema={"attempt_lo": pl.Int64, "attempt_hi": pl.Int64, "ended_choices": pl.Int64},
+    names = {"ended_choices": "ended_choices", f"iterations_{direction}": "iterations"}
+    children = late_row(CHILDREN, {column: late[name] for column, name in names.items()})
+    running = late_row(
+        RUNNING, {f"{which}_{direction}": late[f"running_{which}"] for which in ("first", "last", "sum")}
     )
     rows = frame_of(pl.DataFrame([row], schema=SCHEMA))
-    return collected(explained(rows, direction, frame_of(lessons), frame_of(ended))).row(0, named=True)
+    return collected(explained(rows, direction, frame_of(lessons), children, running)).row(0, named=True)
+
+
+def late_row(names: tuple[str, ...], cells: dict[str, object]) -> Frame:
+    """Late evidence of the one attempt there is."""
+    return frame_of(pl.DataFrame([{"attempt_lo": 1, "attempt_hi": 1, **cells}], schema=nothing(names).schema))
 
 
 def every_example() -> list[ParameterSet]:

@@ -8,14 +8,15 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import Core, World
 
-BARE: dict[str, Any] = {"recount_has_template": False, "template": "tpl-1"}
+# Of a provider whose templates nobody published, so that there is nothing but the gaps themselves to learn from.
+BARE: dict[str, Any] = {"recount_has_template": False, "template": "tpl-1", "provider": "vllm"}
 
 
 def teach(world: World, *attempts: tuple[int | None, int, int], **columns: Any) -> None:
     """Attempts as (messages, recounted, reported)."""
     for number, (messages, recounted, reported) in enumerate(attempts, start=1):
         world.attempt(number, messages=messages, input_recounted=recounted, **{**BARE, **columns})
-        world.reading(number, input_total=reported)
+        world.reading(number, input_total=reported, provider="vllm")
 
 
 def explained(core: Core, world: World) -> list[int | None]:
@@ -48,7 +49,7 @@ def test_without_a_strict_majority_nothing_is_learnt(world: World, polars_core: 
     teach(world, *rows)
     assert explained(polars_core, world) == [None] * 6
     world.attempt(7, messages=1, input_recounted=30, **BARE)
-    world.reading(7, input_total=37)
+    world.reading(7, input_total=37, provider="vllm")
     assert explained(polars_core, world) == [7, 7, 7, None, None, None, 7]
 
 
@@ -71,7 +72,7 @@ def test_a_cell_is_one_model_and_one_template(column: str, other: object, world:
     """Two attempts here and one there do not teach one another."""
     teach(world, (1, 10, 17), (2, 20, 31))
     world.attempt(3, messages=5, input_recounted=50, **{**BARE, column: other})
-    world.reading(3, input_total=73)
+    world.reading(3, input_total=73, provider="vllm")
     assert explained(polars_core, world) == [None] * 3
 
 

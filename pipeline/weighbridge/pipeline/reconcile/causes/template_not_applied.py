@@ -2,7 +2,8 @@
 
 The amount is the number of tokens the template adds, where the recount says so. Where it does not, it is learnt from
 the attempts of the same provider, model and template: so many tokens per request and so many per message, in whole
-numbers, if at least three attempts and a strict majority fit exactly (`template.learnt`). Recounts only (grade G3).
+numbers, if at least three attempts and a strict majority fit exactly (`template.learnt`). Where too few attempts teach
+anything, what a provider published about its template is tried (`template.published`). Recounts only (grade G3).
 
 Worked example (input):
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
+from weighbridge.pipeline.reconcile.explain.template import published
 from weighbridge.pipeline.reconcile.frames import first_of, tokens
 from weighbridge.schemas.enumerations import Direction, Severity, TokenClass
 
@@ -26,7 +28,9 @@ def _candidate(_: Direction) -> tuple[Candidate, ...]:
     size, inside = nw.col("recount_template"), nw.col("recount_has_template")
     added = nw.coalesce(size, nw.col("learnt_template"))
     amount = first_of([(~inside, added), (inside, tokens(0) - size)], tokens())
-    return (Candidate(amount, TokenClass.INPUT_UNCACHED),)
+    bare = ~inside.fill_null(value=True) & added.is_null()
+    known = (nw.when(bare).then(told) for told in published())
+    return tuple(Candidate(each, TokenClass.INPUT_UNCACHED) for each in (amount, *known))
 
 
 CAUSE = Cause(

@@ -14,22 +14,24 @@ from operator import add, or_
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.explain.cause import Candidate, causes_of
+from weighbridge.pipeline.reconcile.explain.late import CHILDREN, OWN_END, RUNNING
 from weighbridge.pipeline.reconcile.explain.search import Offer, offers_of, with_smallest
 from weighbridge.pipeline.reconcile.explain.template import points, with_learnt
-from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, latest, rows_where, tokens, words
+from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, tokens, words
 from weighbridge.pipeline.reconcile.match.side import COLUMNS
-from weighbridge.schemas.enumerations import ChildKind, Confidence, Direction, FinishReason
-
-_OWN_END = (FinishReason.STOP, FinishReason.TOOL_CALLS)
+from weighbridge.schemas.enumerations import Confidence, Direction
 
 
-def explained(rows: Frame, direction: Direction, lessons: Frame, ended: Frame) -> Frame:
+def explained(
+    rows: Frame, direction: Direction, lessons: Frame, children: Frame, running: Frame | None = None
+) -> Frame:
     """Every row of one direction with its causes.
 
     Args:
         rows: `side.side` of that direction.
         lessons: `template.learnt` of the input rows of the month.
-        ended: `ended_choices` of their children.
+        children: `late.of_children` of their children.
+        running: `late.of_running` of their reports; null where none has several parts.
 
     Returns:
         The columns of `side`, plus per cause of the direction `tokens_<code>` (null where it has no part) and
@@ -37,7 +39,8 @@ def explained(rows: Frame, direction: Direction, lessons: Frame, ended: Frame) -
         compared), `confidence` (null where there was nothing to explain) and `alternatives` (null where none).
     """
     known = with_structural(rows, direction)
-    return nw.concat([settled(known, direction), searched(known, direction, lessons, ended)], how="vertical")
+    found = searched(known, direction, lessons, children, running)
+    return nw.concat([settled(known, direction), found], how="vertical")
 
 
 def settled(known: Frame, direction: Direction) -> Frame:
@@ -45,9 +48,12 @@ def settled(known: Frame, direction: Direction) -> Frame:
     return _settled(known.filter(~is_open()), direction)
 
 
-def searched(known: Frame, direction: Direction, lessons: Frame, ended: Frame) -> Frame:
+def searched(
+    known: Frame, direction: Direction, lessons: Frame, children: Frame, running: Frame | None = None
+) -> Frame:
     """The other ones of them, as `explained`."""
-    return _searched(_with_late_evidence(known.filter(is_open()), direction, lessons, ended), direction)
+    late = _with_late_evidence(known.filter(is_open()), direction, lessons, children, running)
+    return _searched(late, direction)
 
 
 def with_structural(rows: Frame, direction: Direction) -> Frame:
@@ -72,13 +78,6 @@ def lessons_of(rows: Frame) -> Frame:
     return points(with_structural(rows, Direction.INPUT))
 
 
-def ended_choices(children: Frame) -> Frame:
-    """attempt_lo, attempt_hi, ended_choices: how many choices of an attempt came to their own end."""
-    rows = latest(children, (*KEY, "source", "child")).filter(nw.col("kind") == ChildKind.CHOICE)
-    own = rows.group_by(*KEY, "source").agg(ended_choices=rows_where(nw.col("finish_reason").is_in(list(_OWN_END))))
-    return own.group_by(*KEY).agg(ended_choices=nw.col("ended_choices").max())
-
-
 def _settled(rows: Frame, direction: Direction) -> Frame:
     """Rows that the structural causes settle, or that no candidate can: what remains is the residual."""
     candidates = causes_of(direction, structural=False)
@@ -99,13 +98,21 @@ def _settled(rows: Frame, direction: Direction) -> Frame:
     return _finished(blank.with_columns(residual=nw.col("remaining"), confidence=confidence), direction)
 
 
-def _with_late_evidence(rows: Frame, direction: Direction, lessons: Frame, ended: Frame) -> Frame:
+def _with_late_evidence(
+    rows: Frame, direction: Direction, lessons: Frame, children: Frame, running: Frame | None
+) -> Frame:
     """Evidence that is only worth fetching for the few rows with something left to explain."""
+    inner = rows.join(children.select(*KEY, *CHILDREN), on=list(KEY), how="left")
+    inner = inner.with_columns(iterations=nw.col(f"iterations_{direction}"))
+    if running is not None:
+        inner = inner.join(running.select(*KEY, *RUNNING), on=list(KEY), how="left")
+    for which in ("first", "last", "sum"):
+        told = tokens() if running is None else nw.col(f"{which}_{direction}")
+        inner = inner.with_columns(**{f"running_{which}": told})
     if direction is Direction.INPUT:
-        return with_learnt(rows, lessons)
-    counted = rows.join(ended, on=list(KEY), how="left")
-    own = nw.when(nw.col("finish_reason").is_in(list(_OWN_END))).then(nw.coalesce(nw.col("choices"), tokens(1)))
-    return counted.with_columns(ended_choices=nw.coalesce(nw.col("ended_choices"), own))
+        return with_learnt(inner, lessons)
+    own = nw.when(nw.col("finish_reason").is_in(list(OWN_END))).then(nw.coalesce(nw.col("choices"), tokens(1)))
+    return inner.with_columns(ended_choices=nw.coalesce(nw.col("ended_choices"), own))
 
 
 def _searched(rows: Frame, direction: Direction) -> Frame:

@@ -15,6 +15,9 @@ from weighbridge.schemas.enumerations import Grade
 
 CELL = ("cell_provider", "cell_model", "cell_template", "cell_counts_messages")
 LEAST_ATTEMPTS = 3
+# Providers, tokens a request, tokens a message with its role. OpenAI's cookbook (how to count tokens with tiktoken):
+# every reply is primed with 3; a message has 3 around it, 4 in the first chat models, and the token of its role.
+PUBLISHED = ((("openai", "azure"), 3, 4), (("openai", "azure"), 3, 5))
 NO_POINTS = pl.DataFrame(
     schema=dict.fromkeys(CELL[:3], pl.String())
     | {CELL[3]: pl.Boolean()}
@@ -87,6 +90,14 @@ def with_learnt(rows: Frame, lessons: Frame) -> Frame:
     amount = nw.col("per_request") + nw.col("per_message") * nw.col("cell_messages")
     return seen.with_columns(learnt_template=nw.when(is_pupil() & (amount != 0)).then(amount)).drop(
         *CELL, "cell_messages", "per_request", "per_message", "fitting", "pupils"
+    )
+
+
+def published() -> tuple[Expr, ...]:
+    """What the published templates of a provider add to a prompt of so many messages; null for other providers."""
+    return tuple(
+        nw.when(nw.col("provider").is_in(list(providers))).then(tokens(per_request) + nw.col("messages") * per_message)
+        for providers, per_request, per_message in PUBLISHED
     )
 
 

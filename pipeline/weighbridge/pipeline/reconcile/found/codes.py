@@ -15,7 +15,7 @@ from weighbridge.schemas.errors import ConfigError
 def finding_codes() -> frozenset[str]:
     """The codes of the findings this version makes: of causes, of what is left unexplained, of records, of flags."""
     flags = set(flag_names(sum(Flag))) - flag_facts.ELSEWHERE
-    gaps = {kind.code for kind in (gap_findings.UNEXPLAINED, gap_findings.UNMATCHED, gap_findings.OVERDRAWN)}
+    gaps = {kind.code for kind in gap_findings.KINDS}
     return frozenset({cause.code for cause in all_causes()} | gaps | flags | set(record_findings.CODES))
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from weighbridge.pipeline.reconcile.explain.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cures import cure_of
 from weighbridge.pipeline.reconcile.found.tally import Kind, added, findings, tallied
 from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.match.match import EXCEEDED
-from weighbridge.schemas.enumerations import Confidence, Severity
+from weighbridge.schemas.enumerations import Confidence, Severity, Status
 from weighbridge.schemas.finding import Finding
 
 CAUSED_BY = ("cause", "provider", "model")
@@ -31,6 +32,13 @@ UNMATCHED = Kind(
     confidence=Confidence.NONE,
     cure="Find who sent these calls (another key, host or tool), or attach the agent there; nobody here saw them.",
 )
+OPEN = Kind(
+    code="provisional_amounts",
+    severity=Severity.INFO,
+    unit="tokens",
+    cure="Nothing to do yet: the missing side may still come; reconcile again after the lateness that is set for it.",
+    at_stake=False,
+)
 OVERDRAWN = Kind(
     code="unmatched_report",
     severity=Severity.WARNING,
@@ -39,6 +47,8 @@ OVERDRAWN = Kind(
     confidence=Confidence.AMBIGUOUS,
     cure="The agent lost fewer attempts than the reports nobody saw: look for calls that bypass it on these days.",
 )
+
+KINDS = (UNEXPLAINED, UNMATCHED, OVERDRAWN, OPEN)
 
 
 def caused(parts: pl.DataFrame) -> pl.DataFrame:
@@ -55,9 +65,25 @@ def unexplained(reconciled: pl.DataFrame) -> pl.DataFrame:
     left = pl.col("residual").fill_null(0) != 0
     rows = reconciled.lazy().filter(left & pl.col("observed").is_not_null())
     stated = pl.col("reported").fill_null(0)
+    money = {
+        name: pl.col(f"residual_{told}")
+        for name, told in (("amount", "amount"), ("low", "low"), ("high", "high"), ("currency", "currency"))
+    }
     return tallied(
-        rows.drop("confidence").with_columns(expected=stated - pl.col("residual"), observed=stated), UNEXPLAINED_BY
+        rows.drop("confidence").with_columns(expected=stated - pl.col("residual"), observed=stated, **money),
+        UNEXPLAINED_BY,
     )
+
+
+def open_amounts(reconciled: pl.DataFrame) -> pl.DataFrame:
+    """The tally of what some batch still waits for, by provider and model."""
+    rows = reconciled.lazy().filter(pl.col("status") == str(Status.PROVISIONAL)).drop("confidence")
+    return tallied(rows.with_columns(expected=pl.col("observed"), observed=pl.col("reported")), _SUBJECT, once=True)
+
+
+def of_open(tallies: Sequence[pl.DataFrame], period: str) -> list[Finding]:
+    """One finding per provider and model of which something may still come."""
+    return findings(OPEN, added(tallies, _SUBJECT), _SUBJECT, period) if tallies else []
 
 
 def of_causes(tallies: Sequence[pl.DataFrame], period: str) -> list[Finding]:
@@ -67,15 +93,17 @@ def of_causes(tallies: Sequence[pl.DataFrame], period: str) -> list[Finding]:
     whole = added(tallies, CAUSED_BY)
     out = []
     for cause in all_causes():
-        kind = Kind(
-            code=cause.code,
-            severity=cause.severity,
-            unit="tokens",
-            cure=cause.cure,
-            cause=cause.code,
-            at_stake=cause.at_stake,
-        )
-        out += findings(kind, whole.filter(pl.col("cause") == cause.code), _SUBJECT, period)
+        own = whole.filter(pl.col("cause") == cause.code)
+        for provider in own["provider"].unique(maintain_order=True):
+            kind = Kind(
+                code=cause.code,
+                severity=cause.severity,
+                unit="tokens",
+                cure=cure_of(cause, provider),
+                cause=cause.code,
+                at_stake=cause.at_stake,
+            )
+            out += findings(kind, own.filter(pl.col("provider").eq_missing(pl.lit(provider))), _SUBJECT, period)
     return out
 
 

@@ -20,6 +20,8 @@ MEASURES: dict[str, pl.DataType] = {
     "expected": pl.Int64(),
     "observed": pl.Int64(),
     "amount": MONEY,
+    "low": MONEY,
+    "high": MONEY,
     "currency": pl.String(),
     "grade": pl.String(),
     "confidence": pl.String(),
@@ -40,7 +42,8 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
 
     Returns:
         Per group: rows, the sums expected and observed (null where no row has one), amount (its sum) with `unpriced`
-        (rows that have none), the currencies, the weakest grade and confidence, the days, and the lowest ids.
+        (rows that have none), its limits low and high with `unlimited`, the currencies, the weakest grade and
+        confidence, the days, and the lowest ids.
     """
     present = rows.collect_schema().names()
     lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in MEASURES.items() if name not in present]
@@ -56,6 +59,9 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
             observed=_sum("observed"),
             amount=pl.col("amount").sum(),
             unpriced=pl.col("amount").null_count().cast(pl.Int64),
+            low=pl.col("low").sum(),
+            high=pl.col("high").sum(),
+            unlimited=pl.max_horizontal(pl.col("low", "high").null_count()).cast(pl.Int64),
             currency=pl.col("currency").min(),
             other_currency=pl.col("currency").max(),
             grade=pl.col("grade").max(),
@@ -71,7 +77,7 @@ def added(tallies: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
     """The tally of all batches. No attempt is in two of them."""
     every = pl.concat(tallies)
     out = every.group_by(by).agg(
-        *(pl.col(name).sum() for name in ("rows", "amount", "unpriced")),
+        *(pl.col(name).sum() for name in ("rows", "amount", "unpriced", "low", "high", "unlimited")),
         *(_sum(name) for name in ("expected", "observed")),
         pl.col("currency", "first_day").min(),
         pl.col("other_currency", "grade", "confidence", "last_day").max(),
@@ -136,6 +142,7 @@ def _finding(kind: Kind, row: Mapping[str, Any], subject: Mapping[str, str], per
     known = row["currency"] is not None and row["currency"] == row["other_currency"]
     priced = known and (row["unpriced"] == 0 or not kind.at_stake)
     amount = row["amount"] if kind.at_stake else _NOTHING
+    limited = known and kind.at_stake and row["unlimited"] == 0
     both = row["expected"] is not None and row["observed"] is not None
     return Finding(
         code=kind.code,
@@ -151,7 +158,9 @@ def _finding(kind: Kind, row: Mapping[str, Any], subject: Mapping[str, str], per
         grade=None if row["grade"] is None else Grade(row["grade"]),
         confidence=kind.confidence if row["confidence"] is None else _CONFIDENCES[row["confidence"]],
         amount=amount if priced else None,
-        currency=row["currency"] if priced else None,
+        currency=row["currency"] if priced or limited else None,
+        amount_low=row["low"] if limited else None,
+        amount_high=row["high"] if limited else None,
         evidence=tuple(row["ids"] or ()),
         first_day=row["first_day"],
         last_day=row["last_day"],

@@ -15,12 +15,12 @@ from weighbridge.pipeline.reconcile.frames import (
     tokens,
     words,
 )
-from weighbridge.schemas.enumerations import AttemptStatus
+from weighbridge.schemas.enumerations import AttemptStatus, Direction
 from weighbridge.schemas.tables import UNASSIGNED
 
 # A figure that leads, and the evidence that is only worth something beside it: all from the row of one source.
 FIGURES: dict[str, tuple[str, ...]] = {
-    "input_computed": ("cached_engine",),
+    "input_computed": ("cached_engine", "pruned"),
     "output_computed": ("reasoning_computed", "withheld_end_token"),
     "input_recounted": (
         *("recount_template", "recount_special", "recount_has_template", "recount_has_special"),
@@ -31,7 +31,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
 # Columns that describe the attempt; a source that leaves one out does not hide what another says.
 DESCRIPTION = (
     *("provider", "api", "model", "template", "tenant", "task", "route"),
-    *("attempt_status", "messages", "tools", "choices", "finish_reason"),
+    *("attempt_status", "messages", "tools", "choices", "finish_reason", "max_tokens", "input_history"),
     # The engine knows of padding, the server in front of it what was cut off or came too late.
     *("padding", "withheld_stop_trimmed", "withheld_aborted"),
 )
@@ -39,11 +39,13 @@ COUNTS = (
     *("input_computed", "cached_local", "cached_external", "output_computed", "reasoning_computed"),
     *("padding", "withheld_stop_trimmed", "withheld_aborted"),
     *("withheld_end_token", "input_recounted", "recount_template", "recount_special", "output_recounted"),
+    *("kv_appended", "kv_evicted", "input_history"),
 )
 COLUMNS_READ = (
     *KEY,
     *("source", "revision", "day", "provider", "api", "model_requested", "model_served", "template"),
     *("tenant", "task", "route", "status", "messages", "tools", "n", "finish_reason", "usage_expected", "tokenizer"),
+    "max_tokens",
     *("recount_has_template", "recount_has_special"),
     *COUNTS,
 )
@@ -54,7 +56,10 @@ OUTPUT = (
     *DESCRIPTION,
     "usage_expected",
     *(name for lead, beside in FIGURES.items() for name in (f"{lead}_by", lead, *beside)),
+    *("input_other", "output_other"),
 )
+# Positions of a prompt and its answer, up to which their products with counts of entries fit into 64 bits.
+_POSITIONS = 2**21
 _WORDS = (*("provider", "api", "model", "template", "tenant", "task", "route"), "attempt_status", "finish_reason")
 _TOKENIZERS = ("input_tokenizer", "output_tokenizer")
 _FLAGS = ("usage_expected", "recount_has_template", "recount_has_special")
@@ -91,6 +96,11 @@ def _shaped(seen: Frame) -> Frame:
         choices=nw.col("n").cast(nw.Int64),
         messages=nw.col("messages").cast(nw.Int64),
         tools=nw.col("tools").cast(nw.Int64),
+        max_tokens=nw.col("max_tokens").cast(nw.Int64),
+        pruned=_pruned(),
+        # The same text counted with another tokenizer takes another source.
+        input_other=tokens(),
+        output_other=tokens(),
         **{name: nw.col("tokenizer") for name in _TOKENIZERS},
         **{f"{lead}_by": nw.when(~nw.col(lead).is_null()).then(nw.col("source")) for lead in FIGURES},
     )
@@ -108,9 +118,17 @@ def _merged(rows: Frame) -> Frame:
     figures = {
         name: _of(f"{lead}_by", name) for lead, beside in FIGURES.items() for name in (f"{lead}_by", lead, *beside)
     }
+    for direction in Direction:
+        lead = nw.coalesce(f"{direction}_computed_by", f"{direction}_recounted_by")
+        known = known.with_columns(leading=nw.when(nw.col("source") == lead).then(nw.col("tokenizer")))
+        known = known.with_columns(leading=nw.col("leading").min().over(*KEY))
+        differs = nw.col("tokenizer") != nw.col("leading")
+        known = known.with_columns(nw.when(differs).then(nw.col(f"{direction}_recounted")).alias(f"{direction}_other"))
     grouped = known.group_by(*KEY).agg(
         **described,
         **figures,
+        input_other=nw.col("input_other").min(),
+        output_other=nw.col("output_other").min(),
         day=nw.col("day").min(),
         usage_expected=nw.col("usage_expected").max(),
         went_away=(nw.col("attempt_status") == AttemptStatus.ABORTED).max(),
@@ -123,6 +141,15 @@ def _merged(rows: Frame) -> Frame:
         .otherwise(nw.col("attempt_status").fill_null(AttemptStatus.UNKNOWN)),
     )
     return filled.select(*OUTPUT)
+
+
+def _pruned() -> Expr:
+    """Positions whose entries were all evicted: evicted of appended entries, where that is a whole number of them."""
+    positions = nw.col("input_computed") + nw.col("output_computed") - 1
+    evicted, appended = nw.col("kv_evicted"), nw.col("kv_appended")
+    product = evicted * nw.when(positions < _POSITIONS).then(positions)
+    whole = nw.when(appended > 0).then(appended)
+    return nw.when((evicted > 0) & (product % whole == 0)).then(product // whole)
 
 
 def _unless(name: str, blank: str) -> Expr:

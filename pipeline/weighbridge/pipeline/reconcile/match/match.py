@@ -15,14 +15,23 @@ COVERED = "covered"  # a known loss of that day has room for it
 EXCEEDED = "exceeded"  # there was a loss that day, but smaller than the number of such reports
 
 # An attempt that ended so owes no usage report.
-_OWES_NOTHING = (AttemptStatus.FAILED, AttemptStatus.REJECTED)
+OWES_NOTHING = (AttemptStatus.FAILED, AttemptStatus.REJECTED)
 _REPORT = tuple(name for name in many.OUTPUT if not name.startswith("r_"))
 _SHARED = ("provider", "api", "model")
 _COUNTED = ("reports", "empty", "contradictory", "unknown", *(name for name in _REPORT if name.startswith("counted_")))
-OUTPUT = (*one.OUTPUT, *_REPORT, "seen", "due", "loss")
+_PLAIN = (*one.OUTPUT, *_REPORT, "seen", "due", "loss")
+_RELATED = ("relation", "tries_input", "tries_output")
+OUTPUT = (*_PLAIN, "open_until", *_RELATED)
 
 
-def compared(attempts: Frame, reports: Frame, speaking: Frame, unseen: Frame) -> Frame:
+def compared(
+    attempts: Frame,
+    reports: Frame,
+    speaking: Frame,
+    unseen: Frame,
+    waiting: Frame | None = None,
+    related: Frame | None = None,
+) -> Frame:
     """Every attempt and every report without one, one row each, both sides beside one another.
 
     Args:
@@ -30,15 +39,33 @@ def compared(attempts: Frame, reports: Frame, speaking: Frame, unseen: Frame) ->
         reports: `reports.per_attempt` of them, and of the reports that no attempt answers to.
         speaking: provider, api: who sent any usage report in the month (`speakers`).
         unseen: attempt_lo, attempt_hi, loss of the reports without an attempt (`held_against`).
+        waiting: until when the other side may still come (`lateness.waiting`); null where nothing can.
+        related: how attempts stand to others of their request (`links.related`); null where none does.
 
     Returns:
         `OUTPUT`: the columns of both under the attempt's key, plus `seen` (an attempt row exists), `due` (a usage
-        report is expected), `loss` (COVERED, EXCEEDED or null).
+        report is expected), `loss` (COVERED, EXCEEDED or null), `open_until` (of waiting, whether or not anything is
+        missing), and what is known of other attempts of its request.
     """
     orphans = reports.join(attempts.select(*KEY), how="anti", left_on=["r_lo", "r_hi"], right_on=list(KEY))
     alone = _as_attempts(orphans).join(unseen.select(*KEY, "loss"), on=list(KEY), how="left")
     seen = _seen(attempts, reports, speaking)
-    return nw.concat([seen.select(*OUTPUT), alone.select(*OUTPUT)], how="vertical")
+    both = nw.concat([seen.select(*_PLAIN), alone.select(*_PLAIN)], how="vertical")
+    return _with_related(_with_waiting(both, waiting), related).select(*OUTPUT)
+
+
+def _with_waiting(rows: Frame, waiting: Frame | None) -> Frame:
+    """Until when the missing side may come, by who would send it; the day of most providers is the default's."""
+    if waiting is None:
+        return rows.with_columns(open_until=nw.lit(None, dtype=nw.Date))
+    known = rows.with_columns(asked=nw.col("provider").fill_null(""))
+    return known.join(waiting, how="left", left_on=["asked", "day", "seen"], right_on=["asked", "w_day", "w_seen"])
+
+
+def _with_related(rows: Frame, related: Frame | None) -> Frame:
+    if related is None:
+        return rows.with_columns(relation=words(), tries_input=tokens(), tries_output=tokens())
+    return rows.join(related.select(*KEY, *_RELATED), on=list(KEY), how="left")
 
 
 def speakers(readings: Frame) -> Frame:
@@ -82,7 +109,7 @@ def _seen(attempts: Frame, reports: Frame, speaking: Frame) -> Frame:
         & (nw.col("attempt_status") == AttemptStatus.SUCCEEDED)
         & ~nw.col("speaks").is_null()
     )
-    owes = ~nw.col("attempt_status").is_in(list(_OWES_NOTHING))
+    owes = ~nw.col("attempt_status").is_in(list(OWES_NOTHING))
     return rows.with_columns(due=owes & (nw.col("usage_expected").fill_null(value=False) | implied))
 
 
@@ -92,4 +119,4 @@ def _as_attempts(orphans: Frame) -> Frame:
     told |= {name: nw.col(f"r_{name}") for name in _SHARED}
     told |= {name: words(UNASSIGNED) for name in ("tenant", "task", "route")}
     rows = orphans.with_columns(**{**one.blank(), **told}, seen=nw.lit(value=False), due=nw.lit(value=False))
-    return rows.select(*(name for name in OUTPUT if name != "loss"))
+    return rows.select(*(name for name in _PLAIN if name != "loss"))

@@ -32,6 +32,7 @@ OUTPUT = (
     *("reports", "empty", "contradictory", "unknown"),
     *(f"{what}_{direction}" for direction in Direction for what in ("counted", "reported", "repeated")),
     *("cache_read", "cache_write", "reasoning"),
+    *(f"children_{direction}" for direction in Direction),
 )
 _EVIDENCE = ("cache_read", "cache_write", "reasoning")
 _DESCRIPTION = ("day", "provider", "api", "model")
@@ -50,7 +51,8 @@ def per_attempt(readings: Frame) -> Frame:
         that cannot be read); per direction `counted` (reports with a total), `reported` (their sum) and `repeated`,
         the part of it that repetitions add: a further report of the same source, or the same counts again from
         another source.
-        Evidence of cached and reasoning tokens is that of the first reports only, null where none tells.
+        Evidence of cached and reasoning tokens is that of the first reports only, null where none tells; `children` is
+        the part of `reported` that reports of single calls inside the answer add, null where there are none.
     """
     return single_and_several(_shaped(readings), _single, _several)
 
@@ -91,6 +93,7 @@ def _single(rows: Frame) -> Frame:
         sums[f"counted_{direction}"] = _one(~figure.is_null())
         sums[f"reported_{direction}"] = figure
         sums[f"repeated_{direction}"] = tokens(0)
+        sums[f"children_{direction}"] = nw.when(nw.col("child") > 0).then(figure)
     described = {f"r_{name}": nw.col(name) for name in _DESCRIPTION}
     return rows.with_columns(reporter=nw.col("source"), reports=tokens(1), **_KEYS, **described, **sums).select(*OUTPUT)
 
@@ -103,6 +106,7 @@ def _several(rows: Frame) -> Frame:
         sums[f"counted_{direction}"] = figure.count().cast(nw.Int64)
         sums[f"reported_{direction}"] = total(figure)
         sums[f"repeated_{direction}"] = nw.when(again).then(figure).otherwise(tokens(0)).sum().cast(nw.Int64)
+        sums[f"children_{direction}"] = total(nw.when(~again & (nw.col("child") > 0)).then(figure))
     grouped = (
         _repetitions(rows)
         .group_by(*KEY)

@@ -9,7 +9,10 @@ from weighbridge.pipeline.reconcile.match.match import COVERED
 from weighbridge.schemas.enumerations import AttemptStatus, Direction, Grade
 
 IDENTITY = (*KEY, "day", "direction", "provider", "api", "model", "template", "tenant", "task", "route")
-SITUATION = ("seen", "missing", "loss", "grade", "observer", "reporter", "reports", "compared")
+SITUATION = (
+    *("seen", "missing", "loss", "open_until", "relation", "grade", "observer", "reporter", "reports"),
+    "compared",
+)
 FIGURES = ("observed", "reported", "repeated", "gap", "input_size")
 # What candidates are built from. A direction to which a column does not apply has it as null.
 EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
@@ -21,6 +24,12 @@ EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
     "withheld_end_token": nw.Int64,
     "withheld_stop_trimmed": nw.Int64,
     "withheld_aborted": nw.Int64,
+    "pruned": nw.Int64,
+    "history": nw.Int64,
+    "other_tokenizer": nw.Int64,
+    "max_tokens": nw.Int64,
+    "children": nw.Int64,
+    "tries": nw.Int64,
     "padding": nw.Int64,
     "attempt_status": nw.String,
     "choices": nw.Int64,
@@ -34,11 +43,11 @@ EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
 COLUMNS = (*IDENTITY, *SITUATION, *FIGURES, *EVIDENCE)
 
 _BOTH = ("padding", "attempt_status")
-_INPUT = ("cache_read", "cache_write", "cached_engine", "messages")
+_INPUT = ("cache_read", "cache_write", "cached_engine", "messages", "pruned")
 _INPUT_RECOUNT = ("recount_special", "recount_has_special", "recount_template", "recount_has_template")
 _OUTPUT = (
     *("reasoning", "withheld_end_token", "withheld_stop_trimmed", "withheld_aborted"),
-    *("choices", "finish_reason"),
+    *("choices", "finish_reason", "max_tokens"),
 )
 
 
@@ -47,14 +56,22 @@ def side(rows: Frame, direction: Direction) -> Frame:
 
     `grade` is G1 where the engine's own figure is compared, G3 where a recount is. `gap` is reported - observed; a
     side that is missing counts as 0 where it was expected: no usage though it was due, or no attempt though an agent
-    says it lost some. It is null where only one side exists, and where any report of the attempt cannot be read:
-    what the others add up to (`reported`) is then not all that was reported.
+    says it lost some, or other attempts of its request were observed. It is null where only one side exists, and
+    where any report of the attempt cannot be read: what the others add up to (`reported`) is then not all that was
+    reported. `open_until` is the last day on which the side that is missing may still come; nothing is compared
+    before.
     """
     observed = nw.coalesce(f"{direction}_computed", f"{direction}_recounted")
     engine = ~nw.col(f"{direction}_computed").is_null()
     recount = ~engine & ~nw.col(f"{direction}_recounted").is_null()
     sending = nw.col("reports") - nw.col("empty")
     readable = (nw.col(f"counted_{direction}") == sending) & (sending > 0)
+    owed = nw.col("due") & (sending == 0)
+    related = ~nw.col("relation").is_null()
+    lost = nw.when(~related).then(nw.col("loss"))
+    stray = ~nw.col("seen") & ~related & ~(lost == COVERED).fill_null(value=False)
+    open_until = nw.when(owed | stray).then(nw.col("open_until"))
+    settled = open_until.is_null()
     shown = rows.with_columns(
         direction=words(direction),
         observed=observed,
@@ -63,14 +80,16 @@ def side(rows: Frame, direction: Direction) -> Frame:
         reported=nw.col(f"reported_{direction}"),
         repeated=nw.col(f"repeated_{direction}"),
         input_size=nw.coalesce("input_computed", "input_recounted", "reported_input"),
-        missing=nw.col("due") & (sending == 0),
+        missing=owed & settled,
+        open_until=open_until,
+        loss=nw.when(settled).then(lost),
         **_evidence(direction, recount),
     )
     gap = first_of(
         [
             (nw.col("missing"), tokens(0) - nw.col("observed")),
             (~readable, tokens()),
-            (~nw.col("loss").is_null(), nw.col("reported")),
+            (nw.col("observed").is_null() & _accounted(), nw.col("reported")),
         ],
         nw.col("reported") - nw.col("observed"),
     )
@@ -81,13 +100,24 @@ def side(rows: Frame, direction: Direction) -> Frame:
 def _evidence(direction: Direction, recount: Expr) -> dict[str, Expr]:
     here = {name: nw.lit(None, dtype=kind) for name, kind in EVIDENCE.items()}
     here |= {name: nw.col(name) for name in _BOTH}
+    here |= {
+        "other_tokenizer": nw.col(f"{direction}_other"),
+        "children": nw.col(f"children_{direction}"),
+        "tries": nw.col(f"tries_{direction}"),
+    }
     if direction is Direction.INPUT:
         here |= {name: nw.col(name) for name in _INPUT}
+        here["history"] = nw.col("input_history")
         here |= {name: nw.when(recount).then(nw.col(name)) for name in _INPUT_RECOUNT}
     else:
         here |= {name: nw.col(name) for name in _OUTPUT}
         here["reasoning_engine"] = nw.col("reasoning_computed")
     return here
+
+
+def _accounted() -> Expr:
+    """Whether it is known why nobody saw the attempt: an agent lost it, or others of its request were seen."""
+    return ~nw.col("loss").is_null() | ~nw.col("relation").is_null()
 
 
 def was_aborted() -> Expr:
