@@ -632,6 +632,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
     for member in (
         Verdict,
         Status,
+        MatchedBy,
         Grade,
         Severity,
         FindingOrigin,
