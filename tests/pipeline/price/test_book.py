@@ -142,7 +142,7 @@ def test_of_two_user_files_the_later_one_goes_before(tmp_path: Path) -> None:
 
 def test_the_frame_has_one_row_for_each_priced_cell() -> None:
     shared = row("m", "1.5")
-    frame = PriceBook([[shared], [shared, row("n", "2", end=DAY)]]).frame()
+    frame = PriceBook([[shared], [shared, row("n", "2", end=DAY)]]).frames()["price"]
     assert shaped("price", frame).equals(frame)
     assert frame.select("model", "token_class", "modality", "per_million", "valid_to").rows() == [
         ("m", "input_uncached", "text", Decimal("1.5"), None),
@@ -152,7 +152,7 @@ def test_the_frame_has_one_row_for_each_priced_cell() -> None:
 
 def test_the_shipped_book_loads_and_no_two_rows_share_an_id() -> None:
     book = PriceBook.load()
-    frame = book.frame()
+    frame = book.frames()["price"]
     assert frame.height > 500
     assert not frame.select("price_id", "token_class", "modality").is_duplicated().any()
     assert {row.provider for row in book.rows} >= {"openai", "azure", "anthropic", "google", "xai"}

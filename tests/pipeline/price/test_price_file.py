@@ -83,8 +83,17 @@ def one(*lines: str) -> str:
     return "\n".join(["[[rows]]", *lines])
 
 
-def priced(price: str) -> str:
-    return one('models = ["m"]', f"prices = {{ {price} }}")
+def priced(price: str, *lines: str) -> str:
+    return one('models = ["m"]', f"prices = {{ {price} }}", *lines)
+
+
+def above(*parts: str) -> str:
+    tier = ", ".join([*parts, PRICE])
+    return one('models = ["m"]', PRICE, f"above = [{{ {tier} }}]")
+
+
+def marginal() -> str:
+    return f'above = [{{ input_tokens = 9, rule = "marginal", counts = ["input_uncached"], {PRICE} }}]'
 
 
 @pytest.mark.parametrize(
@@ -93,7 +102,7 @@ def priced(price: str) -> str:
         (priced("input = 2.5"), "row 1 (m): price 'input' is a float; a price is a decimal in quotes"),
         (priced("input = 2"), "row 1 (m): price 'input' is a int; a price is a decimal in quotes"),
         (priced('input = "0.0000000000001"'), "price 'input' is no plain decimal"),
-        (priced('input = "-1"'), "price 'input' is no plain decimal"),
+        (priced('input = "-1"'), "price 'input' is below zero; what a provider gives back is a credit"),
         (priced('input = "٢"'), "price 'input' is no plain decimal"),
         (priced('input = "1e3"'), "price 'input' is no plain decimal"),
         (priced('input = "NaN"'), "price 'input' is no plain decimal"),
@@ -117,9 +126,39 @@ def priced(price: str) -> str:
         (one('models = ["m"]', "up_to_input_tokens = true", PRICE), "'up_to_input_tokens' is a bool; a whole number"),
         (one('models = ["m"]', 'modalities = ["smell"]', PRICE), "has 'smell'; it lists text, audio, image, video"),
         (one('models = ["m"]', 'currency = "euro"', PRICE), "'currency' is 'euro'; it must match [A-Z]{3}"),
+        (one('models = ["m"]', "when = {}", PRICE), "'when' is empty"),
+        (one('models = ["m"]', 'when = { tier = "flex" }', PRICE), "the nearest valid one is 'service_tier'"),
+        (one('models = ["m"]', 'when = { service_tier = "default" }', PRICE), "without it is the price on the default"),
+        (one('models = ["m"]', 'when = { service_tier = "batch" }', PRICE), "write batch = true"),
+        (one('models = ["m"]', 'when = { batch = "yes" }', PRICE), "'batch' is a str; true or false is expected"),
+        (one('models = ["m"]', 'when = { region = "global" }', PRICE), "'region' is 'global'"),
+        (one('models = ["m"]', 'when = { hours = "8-20" }', PRICE), "is no span of hours such as"),
+        (one('models = ["m"]', 'when = { hours = "08:00-08:00 UTC" }', PRICE), "ends when it begins"),
+        (one('models = ["m"]', 'when = { hours = "08:00-20:00 Mars/Base" }', PRICE), "time zone that is not known"),
+        (one('models = ["m"]', 'fees = { web_serch = "10" }', PRICE), "the nearest valid one is 'web_search'"),
+        (one('models = ["m"]', "fees = { web_search = 10 }", PRICE), "fee 'web_search' is a int"),
+        (above("input_tokens = 0", 'rule = "cliff"'), "'input_tokens' of 'above' is below one"),
+        (above("input_tokens = 9"), "'rule' is missing"),
+        (above("input_tokens = 9", 'rule = "step"'), "'rule' is 'step'; it is one of cliff, marginal"),
+        (above("input_tokens = 9", 'rule = "cliff"', 'counts = ["output_visible"]'), "'counts' has 'output_visible'"),
+        (above("input_tokens = 9", 'rule = "marginal"'), "the rule 'marginal' needs 'counts'"),
+        (above("input_tokens = 9", 'rule = "marginal"', 'counts = ["cache_read"]'), "not of input_uncached"),
         (
-            one('models = ["m"]', 'when = { service_tier = "flex" }', PRICE),
-            "'when' (the terms the row is for (service tier, batch, region)) is not applied by this version",
+            one('models = ["m"]', "up_to_input_tokens = 9", PRICE, marginal()),
+            "'up_to_input_tokens' is about all of input and every token of it",
+        ),
+        (one('models = ["m"]', PRICE, f"variants = [{{ {PRICE} }}]"), "'when' is missing"),
+        (
+            one('models = ["m"]', PRICE, "variants = [{ when = { batch = true } }]"),
+            "row 1 (m), variant 1: has one of 'times'",
+        ),
+        (
+            one('models = ["m"]', PRICE, 'variants = [{ when = { batch = true }, times = "0" }]'),
+            "'times' is '0'; a decimal above zero",
+        ),
+        (
+            priced('input = "0.000000000001"', 'variants = [{ when = { batch = true }, times = "0.5" }]'),
+            "'times' makes a price that is not below 100000 or has more than 12 places",
         ),
         (
             "curency = 'EUR'\n" + one('models = ["m"]', PRICE),

@@ -16,6 +16,7 @@ from weighbridge.pipeline.close.replay import Replay
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.lake.records import Records
+from weighbridge.pipeline.price.arrival import arrivals_of
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import price_readings
 from weighbridge.pipeline.reconcile.batch import reconcile_month
@@ -188,7 +189,7 @@ def _stale_readings(month: Month) -> bool:
 
 def _stale_amounts(month: Month, book: PriceBook) -> bool:
     for days in batches([month.lake], ["reading", "priced_amount"], *ends(month.period)):
-        made = price_readings(_rows(month, "reading", days), book)
+        made = price_readings(_rows(month, "reading", days), book, arrivals_of(month.lake, book))
         if _differ("priced_amount", made, _rows(month, "priced_amount", days)):
             return True
     return False

@@ -25,8 +25,9 @@ from weighbridge.pipeline.close.replay import Replay
 from weighbridge.pipeline.close.row_names import row_name
 from weighbridge.pipeline.close.verification import Difference, Kind, Proof
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
+from weighbridge.pipeline.price.arrival import arrivals_of
 from weighbridge.pipeline.price.frame import price_readings
-from weighbridge.pipeline.price.table import rows_of
+from weighbridge.pipeline.price.table import price_rows
 from weighbridge.pipeline.reconcile.batch import reconcile_month
 from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month
@@ -64,7 +65,7 @@ def recompute(pack: Pack) -> Recomputed:
     out = Recomputed()
     rules = pack.pinned("rules")
     same = {room: rules.get("rooms", {}).get(room) == pins.room_digest(room) for room in pins.ROOMS}
-    prices = rows_of(pack.scan("price").collect())
+    prices = price_rows(pack)
     _prices(pack, prices, out)
     for step, room, found in (
         ("readings", "ingest", _readings(pack, rules)),
@@ -114,7 +115,7 @@ def _amounts(pack: Pack, prices: dict[str, Any]) -> Iterator[Difference]:
     try:
         book = pins.book_of(pack.pinned("prices"), prices)
         for part in _parts(pack, "reading"):
-            made = price_readings(part, book)
+            made = price_readings(part, book, arrivals_of(pack, book))
             days = part["day"].unique().implode()
             held = pack.own("priced_amount").filter(pl.col("day").is_in(days)).collect()
             yield from _compared(pack, "priced_amount", made, held)

@@ -21,7 +21,7 @@ from weighbridge.pipeline.close.usage_figures import CLASSES, Batch, counted
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.pipeline.price.table import rows_of
+from weighbridge.pipeline.price.table import price_rows
 from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
@@ -65,7 +65,7 @@ class Side:
         Raises:
             DamagedError: the pack cannot be read; verify it.
         """
-        prices = rows_of(pack.scan("price").collect())
+        prices = price_rows(pack)
         book = pins.book_of(pack.pinned("prices"), prices)
         dialects = list(pack.pinned("rules")["dialects"])
         period = pack.manifest.period
@@ -74,7 +74,7 @@ class Side:
     @classmethod
     def of_lake(cls, lake: Records, period: str, book: PriceBook) -> Side:
         """A month as the lake has it now, priced with `book`."""
-        prices = rows_of(lake.scan("price").collect())
+        prices = price_rows(lake)
         name = f"{period} in the lake now"
         return cls(name, period, lake, book, prices, pins.rules()["dialects"], figures(lake, period))
 

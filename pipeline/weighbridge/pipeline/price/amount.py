@@ -2,20 +2,26 @@
 
     amount of a class  =  sum over its modalities: tokens x price / 10**6, an exact decimal of at most 18 places
 
-Where the classes of a direction are not all known, the tokens that are left are priced only if no split of them could
-cost anything else: every class that could hold them has the same price, or the row prices one class of the direction.
+Of a row with prices above a length of input, the reading is priced in the bracket it lies in, or slice by slice; what
+is charged by use is added. Where the classes of a direction are not all known, the tokens that are left are priced
+only if no split of them could cost anything else: every class that could hold them has the same price, or the row
+prices one class of the direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact
+from typing import TypeVar
 
+from weighbridge.pipeline.price.fee import fees_of
 from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.price.tier import counted_between, slices
 from weighbridge.schemas.enumerations import Modality, PriceStatus, TokenClass, Verdict
 from weighbridge.schemas.lattice import (
     CELLS,
+    CROSSED_CELLS,
     CROSSED_CLASSES,
     INPUT_CLASSES,
     OUTPUT_CLASSES,
@@ -24,6 +30,7 @@ from weighbridge.schemas.lattice import (
     Cell,
 )
 
+T = TypeVar("T")
 Counts = Mapping[str, int | None]
 
 # Wide enough for every product and sum here; should one ever not fit, it raises instead of rounding.
@@ -31,7 +38,15 @@ _EXACT = Context(prec=60, traps=[Inexact])
 _MILLION = Decimal(10) ** 6
 _ZERO = Decimal(0)
 # Which obstacle is told where there are several: first what no price book can mend, then what the user can.
-OBSTACLES = (PriceStatus.CONTRADICTORY, PriceStatus.NO_COUNTS, PriceStatus.CLASS_UNPRICED, PriceStatus.SPLIT_UNKNOWN)
+OBSTACLES = (
+    PriceStatus.CONTRADICTORY,
+    PriceStatus.NO_COUNTS,
+    PriceStatus.CLASS_UNPRICED,
+    PriceStatus.FEE_UNPRICED,
+    PriceStatus.SPLIT_UNKNOWN,
+)
+_NO_COUNTS: Counts = dict.fromkeys(REPORTED_CLASSES, 0)
+_NO_CELLS: Counts = dict.fromkeys((cell.name for cell in CROSSED_CELLS), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +58,16 @@ class Priced:
         by_class: class -> its cost with all its modalities; null where unknown.
         by_cell: cell -> its cost; the cell of a class's own name is its text.
         status: priced, or why not.
+        fees: what is charged by use; null where unknown.
+        tier: the highest threshold of the row that it lies above, 0 for none; null where the row has none.
     """
 
     amount: Decimal | None
     by_class: dict[str, Decimal | None]
     by_cell: dict[str, Decimal | None]
     status: PriceStatus
+    fees: Decimal | None = None
+    tier: int | None = None
 
 
 def price_reading(
@@ -58,6 +77,9 @@ def price_reading(
     output_total: int | None,
     verdict: Verdict | str,
     row: PriceRow | None,
+    used: Mapping[str, int] | None = None,
+    *,
+    whole: bool = True,
 ) -> Priced:
     """Price one reading.
 
@@ -66,25 +88,131 @@ def price_reading(
         cells: crossed cell -> tokens; null where unknown.
         input_total, output_total: all tokens of a direction; null where unknown.
         verdict: of the reading; a contradictory one is not priced.
-        row: the row of its provider, model and day; null where there is none.
+        row: the row of its provider, model, day and terms; null where there is none.
+        used: kind of fee -> how often it was used.
+        whole: whether it is that of an attempt and not of one of its calls; only the former pays for the request.
     """
     known = [*(counts.get(name) for name in REPORTED_CLASSES), input_total, output_total]
     if verdict == Verdict.CONTRADICTORY:
-        return _unpriced(PriceStatus.CONTRADICTORY)
+        return unpriced(PriceStatus.CONTRADICTORY)
     if all(count is None for count in known):
-        return _unpriced(PriceStatus.NO_COUNTS)
+        return unpriced(PriceStatus.NO_COUNTS)
     if row is None:
-        return _unpriced(PriceStatus.NO_PRICE)
-    if row.up_to_input_tokens is not None and (input_total is None or input_total > row.up_to_input_tokens):
-        return _unpriced(PriceStatus.NO_COUNTS if input_total is None else PriceStatus.CLASS_UNPRICED)
-    bill = _Bill(row, counts, cells)
-    bill.add_direction(input_total, INPUT_CLASSES)
-    bill.add_direction(output_total, OUTPUT_CLASSES)
-    status = next((status for status in OBSTACLES if status in bill.obstacles), PriceStatus.PRICED)
+        return unpriced(PriceStatus.NO_PRICE)
+    fewest, most = counted_between(row.counted, counts, input_total)
+    lowest = row.bracket_of(fewest)
+    highest = max(lowest, row.bracket_of(most))
+    uncounted = PriceStatus.NO_COUNTS if input_total is None else PriceStatus.SPLIT_UNKNOWN
+    fees = fees_of(row.fees, used or {}, whole=whole)
+    totals = (input_total, output_total)
+    if row.marginal and highest:
+        if fewest != most:
+            return unpriced(uncounted)
+        return _in_slices(row, counts, cells, totals, fees, highest)
+    found = [_in_bracket(row, at, counts, cells, totals, fees) for at in range(lowest, highest + 1)]
+    return agreed(found, uncounted)
+
+
+def agreed(found: Sequence[Priced], otherwise: PriceStatus) -> Priced:
+    """What a reading costs where each of these may be it: what they have in common, with `otherwise` where they differ.
+
+    A reading whose price does not hang on what is unknown has a known price.
+    """
+    first = found[0]
+    if all(each == first for each in found):
+        return first
+    same = all((each.amount, each.status) == (first.amount, first.status) for each in found)
+    return Priced(
+        first.amount if same else None,
+        {name: _common(each.by_class[name] for each in found) for name in first.by_class},
+        {name: _common(each.by_cell[name] for each in found) for name in first.by_cell},
+        first.status if same else otherwise,
+        _common(each.fees for each in found),
+        _common(each.tier for each in found),
+    )
+
+
+def unpriced(status: PriceStatus) -> Priced:
+    """A reading nothing of which is priced."""
+    return Priced(None, dict.fromkeys(REPORTED_CLASSES), dict.fromkeys(cell.name for cell in CELLS), status)
+
+
+def _in_bracket(
+    row: PriceRow,
+    at: int,
+    counts: Counts,
+    cells: Counts,
+    totals: tuple[int | None, int | None],
+    fees: Decimal | PriceStatus,
+) -> Priced:
+    """The reading as one that lies in this bracket whole."""
+    bracket = row.brackets[at]
+    if not bracket.prices:
+        return unpriced(PriceStatus.CLASS_UNPRICED)
+    bill = _Bill(row.within(bracket), counts, cells)
+    for total, classes in zip(totals, (INPUT_CLASSES, OUTPUT_CLASSES), strict=True):
+        bill.add_direction(total, classes)
+    return _billed(row, bracket.tier, [bill], fees)
+
+
+def _in_slices(
+    row: PriceRow,
+    counts: Counts,
+    cells: Counts,
+    totals: tuple[int | None, int | None],
+    fees: Decimal | PriceStatus,
+    highest: int,
+) -> Priced:
+    """The reading in slices: the tokens of each bracket at its own prices."""
+    counted = {str(name): counts.get(name) or 0 for name in row.counted}
+    mixed = {cell.name: cells.get(cell.name) for cell in CROSSED_CELLS if cell.token_class in row.counted}
+    if any(count < 0 for count in counted.values()):
+        return unpriced(PriceStatus.CONTRADICTORY)
+    if any(mixed.values()):
+        # Which tokens of a class lie beyond the threshold is told, but not of which modality they are.
+        return unpriced(PriceStatus.SPLIT_UNKNOWN)
+    bills = []
+    inside = slices(row.brackets, row.counted, counted)
+    beyond = sum(count for part in inside[1:] for count in part.values())
+    for at, (bracket, part) in enumerate(zip(row.brackets, inside, strict=True)):
+        others = (counts, cells) if at == 0 else (_NO_COUNTS, _NO_CELLS)
+        bill = _Bill(row.within(bracket), {**others[0], **part}, {**others[1], **mixed})
+        rest = (None if totals[0] is None else totals[0] - beyond, totals[1]) if at == 0 else (sum(part.values()), 0)
+        for total, classes in zip(rest, (INPUT_CLASSES, OUTPUT_CLASSES), strict=True):
+            bill.add_direction(total, classes)
+        bills.append(bill)
+    return _billed(row, row.brackets[highest].tier, bills, fees)
+
+
+def _billed(row: PriceRow, tier: int, bills: Sequence[_Bill], fees: Decimal | PriceStatus) -> Priced:
+    """The sum of some bills and the fees of a reading."""
+    obstacles = {status for bill in bills for status in bill.obstacles}
+    if isinstance(fees, PriceStatus):
+        obstacles.add(fees)
+    status = next((status for status in OBSTACLES if status in obstacles), PriceStatus.PRICED)
     if status is PriceStatus.CONTRADICTORY:
-        return _unpriced(status)
-    amount = _sum(bill.parts) if status is PriceStatus.PRICED else None
-    return Priced(amount, bill.by_class, bill.by_cell, status)
+        return unpriced(status)
+    charged = None if isinstance(fees, PriceStatus) else fees
+    parts = [part for bill in bills for part in bill.parts]
+    amount = _sum([*parts, charged or _ZERO]) if status is PriceStatus.PRICED else None
+    by_class, by_cell = ([getattr(bill, name) for bill in bills] for name in ("by_class", "by_cell"))
+    return Priced(amount, _added(by_class), _added(by_cell), status, charged, tier if row.above else None)
+
+
+def _added(tables: Sequence[dict[str, Decimal | None]]) -> dict[str, Decimal | None]:
+    if len(tables) == 1:
+        return tables[0]
+    out: dict[str, Decimal | None] = {}
+    for name in tables[0]:
+        costs = [table[name] for table in tables]
+        known = [cost for cost in costs if cost is not None]
+        out[name] = _sum(known) if len(known) == len(costs) else None
+    return out
+
+
+def _common(values: Iterable[T | None]) -> T | None:
+    first, *others = values
+    return first if all(value == first for value in others) else None
 
 
 def text_price(row: PriceRow, token_class: TokenClass) -> Decimal | None:
@@ -117,10 +245,6 @@ def prices_one(row: PriceRow, classes: Iterable[TokenClass]) -> bool:
 def _write_prices(row: PriceRow) -> tuple[Decimal | None, Decimal | None]:
     short = row.prices.get((TokenClass.CACHE_WRITE_5M, Modality.TEXT))
     return short, row.prices.get((TokenClass.CACHE_WRITE_1H, Modality.TEXT))
-
-
-def _unpriced(status: PriceStatus) -> Priced:
-    return Priced(None, dict.fromkeys(REPORTED_CLASSES), dict.fromkeys(cell.name for cell in CELLS), status)
 
 
 def _sum(parts: Iterable[Decimal]) -> Decimal:

@@ -40,51 +40,61 @@ _ZERO = pl.lit(Decimal(0), dtype=MONEY)
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The columns of a priced reading.
+    """The columns of priced readings, without what is charged by use.
 
     Attributes:
         status: priced, or why not.
-        amounts: the cost of each class, null where unknown; they use the column `status`.
+        dark: whether nothing at all of the reading is priced; it uses the column `status`.
+        amounts: the cost of each class, null where unknown; they use the column `dark`.
         whole: the cost of the reading where the status is priced; it uses `status` and the amounts.
     """
 
     status: pl.Expr
+    dark: pl.Expr
     amounts: list[pl.Expr]
     whole: pl.Expr
 
+    def of(self, readings: pl.DataFrame) -> pl.DataFrame:
+        """The readings with their columns `status`, `dark`, those of the classes, and `amount`."""
+        made = readings.lazy().with_columns(self.status).with_columns(self.dark)
+        return made.with_columns(self.amounts).with_columns(self.whole).collect()
 
-def bill(row: PriceRow | None) -> Bill:
-    """The columns of readings that this row prices; a null row has no price for any."""
-    if row is None:
-        status = _status(_FALSE, [(_TRUE, PriceStatus.NO_PRICE)])
-        return Bill(status, [_NOTHING.alias(name) for name in AMOUNTS], _NOTHING.alias("amount"))
+
+def unpriced(status: PriceStatus) -> Bill:
+    """The columns of readings nothing of which is priced, for this reason if there is none that goes before it."""
+    nothing = [_NOTHING.alias(name) for name in AMOUNTS]
+    return Bill(_status(_FALSE, [(_TRUE, status)]), _TRUE.alias("dark"), nothing, _NOTHING.alias("amount"))
+
+
+def bill(row: PriceRow) -> Bill:
+    """The columns of readings that this row prices, which has no tiers and no limit."""
     classes = {name: _class(row, name) for name in REPORTED_CLASSES}
     rests = [_rest(row, total, within) for total, within in zip(TOTALS, (INPUT_CLASSES, OUTPUT_CLASSES), strict=True)]
     parts = [*classes.values(), *rests]
     in_the_way = {status: _any(part.obstacles.get(status, _FALSE) for part in parts) for status in OBSTACLES}
-    limit = row.up_to_input_tokens
-    beyond = _FALSE if limit is None else pl.col("input_total") > limit
-    unlimited = _FALSE if limit is None else pl.col("input_total").is_null()
-    chain = [(unlimited, PriceStatus.NO_COUNTS), (beyond, PriceStatus.CLASS_UNPRICED)]
-    chain += [(in_the_way[status], status) for status in OBSTACLES if status is not PriceStatus.CONTRADICTORY]
-    # Beyond the limit the row is not used at all, so what it would say of the classes does not matter.
-    contradicted = in_the_way[PriceStatus.CONTRADICTORY] & ~(beyond | unlimited).fill_null(value=False)
-    shown = ~((pl.col("status") == str(PriceStatus.CONTRADICTORY)) | unlimited | beyond).fill_null(value=False)
+    chain = [(in_the_way[status], status) for status in OBSTACLES if status is not PriceStatus.CONTRADICTORY]
+    dark = (pl.col("status") == str(PriceStatus.CONTRADICTORY)) | _uncounted()
     amounts = [
-        pl.when(shown & pl.col(name).is_not_null() & part.clear).then(part.cost).otherwise(_NOTHING).alias(amount)
+        pl.when(~pl.col("dark") & pl.col(name).is_not_null() & part.clear)
+        .then(part.cost)
+        .otherwise(_NOTHING)
+        .alias(amount)
         for amount, (name, part) in zip(AMOUNTS, classes.items(), strict=True)
     ]
     whole = reduce(add, [*(pl.col(name).fill_null(_ZERO) for name in AMOUNTS), *(rest.cost for rest in rests)])
     priced = pl.when(pl.col("status") == str(PriceStatus.PRICED)).then(whole).alias("amount")
-    return Bill(_status(contradicted, chain), amounts, priced)
+    return Bill(_status(in_the_way[PriceStatus.CONTRADICTORY], chain), dark.alias("dark"), amounts, priced)
+
+
+def _uncounted() -> pl.Expr:
+    return reduce(and_, (pl.col(name).is_null() for name in (*REPORTED_CLASSES, *TOTALS)))
 
 
 def _status(contradicted: pl.Expr, chain: Sequence[tuple[pl.Expr, PriceStatus]]) -> pl.Expr:
-    uncounted = reduce(and_, (pl.col(name).is_null() for name in (*REPORTED_CLASSES, *TOTALS)))
     refused = pl.col("verdict") == str(Verdict.CONTRADICTORY)
     status = pl.lit(str(PriceStatus.PRICED))
     for condition, told in reversed(
-        [(uncounted, PriceStatus.NO_COUNTS), (contradicted, PriceStatus.CONTRADICTORY), *chain]
+        [(_uncounted(), PriceStatus.NO_COUNTS), (contradicted, PriceStatus.CONTRADICTORY), *chain]
     ):
         status = pl.when(condition).then(pl.lit(str(told))).otherwise(status)
     return pl.when(refused).then(pl.lit(str(PriceStatus.CONTRADICTORY))).otherwise(status).alias("status")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 
-from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.price.price_file import read_prices
-from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.price.row import Match, PriceRow
+from weighbridge.pipeline.price.table import tables_of
+from weighbridge.pipeline.price.terms import AUTO, Served, Terms
 from weighbridge.schemas.errors import ConfigError
 
 SHIPPED = Path(__file__).parent / "book"
@@ -57,48 +59,76 @@ class PriceBook:
         """The rows layer by layer, the most important first; with some left out, the others are found as before."""
         return [[row for rows in layer.values() for row in rows] for layer in self._layers]
 
-    def find(self, provider: str | None, model: str | None, day: date) -> PriceRow | None:
-        """The row that is for this model on this UTC day, or null where none is known.
-
-        Equals goes before the longest prefix, a prefix before a pattern, a row with a known start before one without.
+    def find(self, provider: str | None, model: str | None, day: date, served: Served | None = None) -> PriceRow | None:
+        """The row that is for this model on this UTC day and these terms; null where none or several may be.
 
         Raises:
             ConfigError: two patterns fit equally well.
         """
+        possible = self.possible(provider, model, day, served or Served())
+        return possible[0] if len(possible) == 1 else None
+
+    def possible(
+        self, provider: str | None, model: str | None, day: date, served: Served
+    ) -> tuple[PriceRow | None, ...]:
+        """The rows that may be for a reading: one, or several where its terms do not tell; none where none is known.
+
+        An earlier layer goes before a later one, then equals before the longest prefix, a prefix before a pattern, a
+        row with a known start before one without, and one for some hours before one for any time.
+
+        Raises:
+            ConfigError: two patterns fit equally well.
+        """
+        layers = [[row for row in layer if row.holds_on(day)] for layer in self._candidates(provider, model)]
+        tiers: Iterable[str | None] = [served.service_tier]
+        if served.service_tier == AUTO:
+            tiers = dict.fromkeys([None, *(row.terms.service_tier for layer in layers for row in layer)])
+        found: dict[PriceRow | None, None] = {}
+        for tier in tiers:
+            each = _fitting(layers, replace(served, service_tier=tier))
+            if each != [None] or served.service_tier != AUTO:
+                found |= dict.fromkeys(each)
+        return () if list(found) == [None] else tuple(found)
+
+    def knows(self, provider: str | None, model: str | None, day: date) -> bool:
+        """Whether any row is for this model on this UTC day, on whatever terms."""
+        return any(row.holds_on(day) for layer in self._candidates(provider, model) for row in layer)
+
+    def hangs_on_hours(self, provider: str | None, model: str | None) -> bool:
+        """Whether a price of this model holds at some hours only."""
+        return any(row.terms.hours is not None for layer in self._candidates(provider, model) for row in layer)
+
+    @property
+    def by_the_hour(self) -> bool:
+        """Whether any price holds at some hours only."""
+        return any(row.terms.hours is not None for row in self.rows)
+
+    def _candidates(self, provider: str | None, model: str | None) -> list[list[PriceRow]]:
         if provider is None or model is None:
-            return None
+            return []
         if (provider, model) not in self._found:
             self._found[provider, model] = [
                 [row for row in layer.get(provider, []) if row.serves(model)] for layer in self._layers
             ]
-        for candidates in self._found[provider, model]:
-            holding = [row for row in candidates if row.holds_on(day)]
-            if holding:
-                return _best(holding)
-        return None
+        return self._found[provider, model]
 
-    def frame(self) -> pl.DataFrame:
-        """The rows as the table `price`: one for each cell that has a price."""
-        records = [
-            {
-                "price_id": row.price_id,
-                "provider": row.provider,
-                "match": str(row.match),
-                "model": row.model,
-                "valid_from": row.valid_from,
-                "valid_to": row.valid_to,
-                "token_class": str(token_class),
-                "modality": str(modality),
-                "per_million": value,
-                "up_to_input_tokens": row.up_to_input_tokens,
-                "currency": row.currency,
-                "origin": row.origin,
-                "checked_on": row.checked_on,
-            }
-            for row in self.rows
-            for (token_class, modality), value in row.prices.items()
-        ]
-        return pl.DataFrame(records, schema=polars_schema("price"))
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """The rows as the tables `price`, `price_tier` and `price_fee`."""
+        return tables_of(self.rows)
+
+
+def _fitting(layers: Sequence[Sequence[PriceRow]], served: Served) -> list[PriceRow | None]:
+    """The first row that fits for sure, after those before it that may fit; null in its place where there is none."""
+    found: list[PriceRow | None] = []
+    for layer in layers:
+        left = [row for row in layer if row.terms.fit(served) is not False]
+        while left:
+            best = _best(left, served)
+            found.append(best)
+            if best.terms.fit(served):
+                return found
+            left.remove(best)
+    return [*found, None]
 
 
 def _files(path: Path) -> list[Path]:
@@ -107,10 +137,10 @@ def _files(path: Path) -> list[Path]:
 
 def _by_provider(rows: Sequence[PriceRow]) -> dict[str, list[PriceRow]]:
     layer: defaultdict[str, list[PriceRow]] = defaultdict(list)
-    same: defaultdict[tuple[str, str, str], list[PriceRow]] = defaultdict(list)
+    same: defaultdict[tuple[str, str, str, Terms], list[PriceRow]] = defaultdict(list)
     for row in rows:
         layer[row.provider].append(row)
-        same[row.provider, row.match, row.model].append(row)
+        same[row.provider, row.match, row.model, row.terms].append(row)
     for group in same.values():
         _check_days(group)
     return layer
@@ -130,13 +160,22 @@ def _check_days(rows: list[PriceRow]) -> None:
         )
 
 
-def _best(rows: list[PriceRow]) -> PriceRow:
-    most = max(row.specificity for row in rows)
-    best = [row for row in rows if row.specificity == most]
-    best = [row for row in best if row.valid_from is not None] or best
-    if len(best) > 1:
+def _rank(row: PriceRow) -> tuple[tuple[int, int], bool, bool]:
+    return row.specificity, row.valid_from is not None, row.terms.hours is not None
+
+
+def _best(rows: Sequence[PriceRow], served: Served) -> PriceRow:
+    most = max(map(_rank, rows))
+    best = [row for row in rows if _rank(row) == most]
+    sure = [row for row in best if row.terms.fit(served)]
+    if len(sure) > 1 and sure[0].match is Match.PATTERN:
         raise ConfigError(
-            f"the price patterns of {best[0].where} and {best[1].where} fit the same model equally well; "
+            f"the price patterns of {sure[0].where} and {sure[1].where} fit the same model equally well; "
             'make one of them narrower, or add a row with match = "equals"'
+        )
+    if len(sure) > 1:
+        raise ConfigError(
+            f"the hours of {sure[0].where} and {sure[1].where} overlap, and both are for {sure[0].model!r}; "
+            "end one where the other begins"
         )
     return best[0]

@@ -7,28 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import date
+from typing import Any
 
 import polars as pl
 
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.shape import complete
-from weighbridge.pipeline.price.bill import AMOUNTS, COUNTS, MONEY, bill
+from weighbridge.pipeline.price.arrival import arrivals_of, with_minutes
+from weighbridge.pipeline.price.bill import AMOUNTS, COUNTS, MONEY, unpriced
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.fee_frame import USED, with_fees
 from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.price.terms import Served
+from weighbridge.pipeline.price.tier_frame import agreed, in_brackets
 from weighbridge.schemas.enumerations import PriceBasis, PriceStatus
 
 _IDENTITY = ("attempt_hi", "attempt_lo", "day", "source", "child", "report", "revision")
-READING_COLUMNS = (*_IDENTITY, "provider", "model", "verdict", *COUNTS)
+_TERMS = ("service_tier", "batch", "region")
+READING_COLUMNS = (*_IDENTITY, "provider", "model", "verdict", *COUNTS, *_TERMS, *USED)
 # Days are priced together up to about so many readings, which bounds memory.
 BATCH = 200_000
+_NAMED = ("price_id", "currency", "amount_fees", "price_tier")
+_TOLD = ("_order", *_IDENTITY, "input_total", "output_total", "service_tier", "status", *AMOUNTS, "amount", *_NAMED)
+_KIND = ("provider", "model", "day", *_TERMS, "_minute")
 
 
-def price_readings(readings: pl.DataFrame | pl.LazyFrame, book: PriceBook) -> pl.DataFrame:
-    """The price of each reading at the row of its provider, model and day.
+def price_readings(
+    readings: pl.DataFrame | pl.LazyFrame, book: PriceBook, arrivals: pl.DataFrame | pl.LazyFrame | None = None
+) -> pl.DataFrame:
+    """The price of each reading at the row of its provider, model, day and terms.
 
     Args:
         readings: rows of the table `reading`; only `READING_COLUMNS` are used.
         book: the prices.
+        arrivals: rows of the table `attempt` (`ARRIVAL_COLUMNS`), which say at what time of day a request arrived;
+            asked only where a price hangs on that.
 
     Returns:
         One row of the table `priced_amount` for each reading, in the same order, on the basis `reported`.
@@ -37,14 +50,18 @@ def price_readings(readings: pl.DataFrame | pl.LazyFrame, book: PriceBook) -> pl
         ConfigError: two patterns of the book fit one of the models equally well.
     """
     frame = readings.lazy().select(READING_COLUMNS).with_row_index("_order").collect()
-    kinds = frame.select("provider", "model", "day").unique(maintain_order=True)
-    rows = [book.find(provider, model, day) for provider, model, day in kinds.iter_rows()]
-    by_id = {row.price_id: row for row in rows if row is not None}
-    ids = pl.Series("price_id", [None if row is None else row.price_id for row in rows], dtype=pl.String)
-    frame = frame.join(kinds.with_columns(ids), on=["provider", "model", "day"], how="left", nulls_equal=True)
+    frame = with_minutes(frame, book, arrivals)
+    kinds = frame.select(_KIND).unique(maintain_order=True)
+    numbers: dict[tuple[PriceRow | None, ...], int] = {}
+    found = [_rows(book, kind, numbers) for kind in kinds.iter_rows()]
+    number = pl.Series("_rows", found, dtype=pl.Int64)
+    frame = frame.join(
+        kinds.with_columns(number), on=list(_KIND), how="left", nulls_equal=True, maintain_order="left"
+    ).drop("_minute")
+    possible = {number: rows for rows, number in numbers.items()}
     priced = [
-        _group(part, None if price_id is None else by_id[str(price_id)])
-        for (price_id,), part in frame.partition_by("price_id", as_dict=True).items()
+        _group(part, possible[int(str(number))])
+        for (number,), part in frame.partition_by("_rows", as_dict=True).items()
     ]
     schema = polars_schema("priced_amount")
     if not priced:
@@ -63,23 +80,35 @@ def _of_calls(priced: pl.DataFrame) -> pl.DataFrame:
     made = bare & (beside.list.len() == 1)
     nothing = pl.lit(0).cast(MONEY)
     return priced.with_columns(
-        *(pl.when(made).then(nothing).otherwise(name).alias(name) for name in (*AMOUNTS, "amount")),
+        *(pl.when(made).then(nothing).otherwise(name).alias(name) for name in (*AMOUNTS, "amount_fees", "amount")),
         currency=pl.when(made).then(beside.list.first()).otherwise("currency"),
         status=pl.when(made).then(pl.lit(str(PriceStatus.PRICED))).otherwise("status"),
     )
 
 
-def _group(frame: pl.DataFrame, row: PriceRow | None) -> pl.DataFrame:
-    """Price the readings that one row of the book is for; its id is there already."""
-    columns = bill(row)
-    currency = pl.lit(None if row is None else row.currency, dtype=pl.String).alias("currency")
-    return (
-        frame.lazy()
-        .with_columns(columns.status, currency, pl.lit(str(PriceBasis.REPORTED)).alias("basis"))
-        .with_columns(columns.amounts)
-        .with_columns(columns.whole)
-        .collect()
-    )
+def _rows(book: PriceBook, kind: tuple[Any, ...], numbers: dict[Any, int]) -> int:
+    """The number of the rows that readings of this kind may be priced at."""
+    provider, model, day, tier, batch, region, minute = kind
+    rows: tuple[Any, ...] = book.possible(provider, model, day, Served(tier, batch, region, minute))
+    if not rows:
+        rows = (book.knows(provider, model, day),)
+    return numbers.setdefault(rows, len(numbers))
+
+
+def _group(readings: pl.DataFrame, rows: tuple[PriceRow | bool | None, ...]) -> pl.DataFrame:
+    """Price readings at the rows that may be for them: one as a rule."""
+    priced = [_at_row(readings, row) for row in rows]
+    told = agreed([each.select(_TOLD).sort("_order") for each in priced], PriceStatus.TERMS_UNKNOWN)
+    return told.with_columns(basis=pl.lit(str(PriceBasis.REPORTED)))
+
+
+def _at_row(readings: pl.DataFrame, row: PriceRow | bool | None) -> pl.DataFrame:
+    if row is None or isinstance(row, bool):
+        told = unpriced(PriceStatus.TERMS_UNPRICED if row else PriceStatus.NO_PRICE).of(readings)
+        named = {name: polars_schema("priced_amount")[name] for name in _NAMED}
+        return told.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in named.items())
+    priced = in_brackets(with_fees(readings, row), row)
+    return priced.with_columns(price_id=pl.lit(row.price_id), currency=pl.lit(row.currency))
 
 
 def refresh_prices(lake: Lake, book: PriceBook, days: Collection[date]) -> int:
@@ -96,10 +125,12 @@ def refresh_prices(lake: Lake, book: PriceBook, days: Collection[date]) -> int:
     with lake.lock():
         for batch in _batches(lake, days):
             readings = lake.scan("reading", first=batch[0], last=batch[-1], columns=list(READING_COLUMNS))
-            priced = price_readings(readings.filter(pl.col("day").is_in(batch)), book)
+            own = readings.filter(pl.col("day").is_in(batch))
+            priced = price_readings(own, book, arrivals_of(lake, book))
             lake.replace("priced_amount", priced, days=batch)
             amounts += priced.height
-        lake.replace("price", _prices(lake, book), days=None)
+        for table, rows in _prices(lake, book).items():
+            lake.replace(table, rows, days=None)
     return amounts
 
 
@@ -116,8 +147,11 @@ def _batches(lake: Lake, days: Collection[date]) -> Iterator[list[date]]:
         yield batch
 
 
-def _prices(lake: Lake, book: PriceBook) -> pl.DataFrame:
-    rows = book.frame()
+def _prices(lake: Lake, book: PriceBook) -> dict[str, pl.DataFrame]:
     named = lake.scan("priced_amount", columns=["price_id"]).unique().collect()["price_id"].drop_nulls()
-    earlier = lake.scan("price").collect().filter(pl.col("price_id").is_in(named.to_list()))
-    return pl.concat([rows, earlier.join(rows, on="price_id", how="anti")])
+    tables = book.frames()
+    known = tables["price"].select("price_id")
+    for table, rows in tables.items():
+        earlier = lake.scan(table).collect().filter(pl.col("price_id").is_in(named.to_list()))
+        tables[table] = pl.concat([rows, earlier.join(known, on="price_id", how="anti")])
+    return tables

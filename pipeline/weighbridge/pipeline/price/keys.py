@@ -55,6 +55,8 @@ def price(text: object) -> Decimal:
             f"is a {type(text).__name__}; a price is a decimal in quotes, because a binary number cannot hold every "
             "price exactly"
         )
+    if isinstance(text, str) and text.startswith("-"):
+        raise ValueError("is below zero; what a provider gives back is a credit, a line of an invoice and no price")
     if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
         raise ValueError(
             f'is no plain decimal such as "2.5" with at most 6 digits before the point and {PLACES} after it'
@@ -68,6 +70,11 @@ def price(text: object) -> Decimal:
 def plain(value: Decimal) -> Decimal:
     """The same number without trailing zeros and without an exponent."""
     return Decimal(format(value.normalize(), "f"))
+
+
+def digits(value: Decimal) -> str:
+    """A price as plain digits, the same for equal prices."""
+    return format(value.normalize(), "f")
 
 
 def expand(prices: Mapping[str, Decimal], modalities: Collection[Modality] = ()) -> dict[PriceKey, Decimal]:
@@ -84,6 +91,32 @@ def expand(prices: Mapping[str, Decimal], modalities: Collection[Modality] = ())
             if plain is not None:
                 out.setdefault((token_class, modality), plain)
     return out
+
+
+def expand_above(
+    prices: Mapping[str, Decimal], modalities: Collection[Modality], base: Mapping[PriceKey, Decimal]
+) -> dict[PriceKey, Decimal]:
+    """The price of each cell above a threshold. What has a price of its own below keeps it, unless it is named here.
+
+    Args:
+        prices: key of `KEYS` -> price per million, above the threshold.
+        modalities: charged like text.
+        base: the prices below it.
+    """
+    named = {KEYS[name][0] for name in prices}
+    return {
+        cell: value
+        for cell, value in expand(prices, modalities).items()
+        if cell in named or base.get(cell) == base.get(_like(cell)) or cell not in base
+    }
+
+
+def _like(cell: PriceKey) -> PriceKey:
+    """The cell whose price one takes that has none of its own."""
+    token_class, modality = cell
+    if modality is not Modality.TEXT:
+        return token_class, Modality.TEXT
+    return (TokenClass.OUTPUT_VISIBLE, Modality.TEXT) if token_class is TokenClass.REASONING else cell
 
 
 def _generality(name: str) -> tuple[bool, str]:

@@ -6,20 +6,18 @@ and nothing of it is used.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from weighbridge.pipeline.price import keys
+from weighbridge.pipeline.price.place import Place
 from weighbridge.pipeline.price.row import Match, PriceRow
+from weighbridge.pipeline.price.written import factor, fees_of, multiplied, prices_of, terms_of, tiers_of
 from weighbridge.schemas.enumerations import Modality
-from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.tables import CURRENCY, NAME
 
 FORMAT = 1
@@ -35,51 +33,12 @@ ROW_KEYS = (
     "modalities",
     "up_to_input_tokens",
     "prices",
+    "when",
+    "above",
+    "fees",
+    "variants",
 )
-# The shape of what comes later is decided. A row that has one of these is another price than the same row without
-# it, so this version refuses it rather than reading past it.
-RESERVED = {
-    "when": "the terms the row is for (service tier, batch, region)",
-    "above": "prices above a length of input",
-    "fees": "charges that are not per token",
-}
-_MISSING = object()
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in which file something stands."""
-
-    file: Path
-    row: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.file.name}, {self.row}" if self.row else self.file.name
-
-    def wrong(self, what: str) -> NoReturn:
-        raise ConfigError(f"price file {self}: {what}")
-
-    def keys(self, table: Mapping[str, Any], allowed: Collection[str]) -> None:
-        """Every key of `table` is one of `allowed`."""
-        for key in table:
-            if key in RESERVED and allowed is ROW_KEYS:
-                self.wrong(
-                    f"{key!r} ({RESERVED[key]}) is not applied by this version, and the row would be priced wrongly "
-                    "without it; take the row out, or upgrade weighbridge"
-                )
-            if key not in allowed:
-                near = difflib.get_close_matches(key, allowed, n=1, cutoff=0.0)
-                self.wrong(f"unknown key {key!r}; the nearest valid one is {near[0]!r}, of {', '.join(allowed)}")
-
-    def get(self, table: Mapping[str, Any], key: str, kind: type, default: object = _MISSING) -> Any:
-        """The value of `key`, which is of exactly this type."""
-        value = table.get(key, default)
-        if value is _MISSING:
-            self.wrong(f"{key!r} is missing")
-        if value is not default and type(value) is not kind:
-            named = {date: "a date such as 2026-01-31", str: "a text in quotes", int: "a whole number"}
-            self.wrong(f"{key!r} is a {type(value).__name__}; {named.get(kind, f'a {kind.__name__}')} is expected")
-        return value
+VARIANT_KEYS = ("when", "times", "prices", "above", "fees", "up_to_input_tokens")
 
 
 def read_prices(path: Path) -> list[PriceRow]:
@@ -88,7 +47,7 @@ def read_prices(path: Path) -> list[PriceRow]:
     Raises:
         ConfigError: the file cannot be read or used as written; the message says where and what to do.
     """
-    place = _Place(path)
+    place = Place(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -104,18 +63,41 @@ def read_prices(path: Path) -> list[PriceRow]:
 
 
 def _rows(path: Path, content: Mapping[str, Any], number: int, table: object) -> list[PriceRow]:
-    place = _Place(path, f"row {number}")
+    place = Place(path, f"row {number}")
     if not isinstance(table, dict):
         place.wrong("is not a table; write [[rows]] before each row")
     models = _models(place, table)
-    place = _Place(path, f"row {number} ({models[0]})")
+    place = Place(path, f"row {number} ({models[0]})")
     place.keys(table, ROW_KEYS)
-    shared = _shared(place, content, table)
     match = _match(place, table, models)
-    return [PriceRow(model=model, match=match, where=str(place), **shared) for model in models]
+    found: list[PriceRow] = []
+    for where, told in _variants(place, table):
+        shared = _shared(where, content, told)
+        found += [PriceRow(model=model, match=match, where=str(where), **shared) for model in models]
+    return found
 
 
-def _models(place: _Place, table: Mapping[str, Any]) -> list[str]:
+def _variants(place: Place, table: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """The row itself, and the row under each of the terms that it lists."""
+    yield place, table
+    plain = {key: value for key, value in table.items() if key not in {"variants", "when"}}
+    for number, variant in enumerate(place.get(table, "variants", list, []), 1):
+        where = Place(place.file, f"{place.row}, variant {number}")
+        if not isinstance(variant, dict):
+            where.wrong('is not a table such as { when = { batch = true }, times = "0.5" }')
+        where.keys(variant, VARIANT_KEYS)
+        if ("times" in variant) == ("prices" in variant):
+            where.wrong("has one of 'times' (what the prices of the row are multiplied by) and 'prices' (its own)")
+        where.get(variant, "when", dict)
+        if "times" in variant:
+            if "above" in variant:
+                where.wrong("'above' beside 'times'; the row's own is multiplied too, so write 'prices' instead")
+            yield where, {**plain, **variant}
+        else:
+            yield where, {**{key: value for key, value in plain.items() if key != "above"}, **variant}
+
+
+def _models(place: Place, table: Mapping[str, Any]) -> list[str]:
     models = place.get(table, "models", list)
     if not models or not all(isinstance(model, str) and model for model in models):
         place.wrong("'models' is a list of at least one text that is not empty")
@@ -124,7 +106,7 @@ def _models(place: _Place, table: Mapping[str, Any]) -> list[str]:
     return list(models)
 
 
-def _match(place: _Place, table: Mapping[str, Any], models: list[str]) -> Match:
+def _match(place: Place, table: Mapping[str, Any], models: list[str]) -> Match:
     word = place.get(table, "match", str, Match.EQUALS)
     if word not in set(Match):
         place.wrong(f"'match' is {word!r}; it is one of {', '.join(Match)}")
@@ -137,11 +119,14 @@ def _match(place: _Place, table: Mapping[str, Any], models: list[str]) -> Match:
     return Match(word)
 
 
-def _shared(place: _Place, content: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+def _shared(place: Place, content: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     either = {**{key: content[key] for key in ("currency", "source", "checked_on") if key in content}, **table}
     valid_from, valid_to = _day(place, table, "valid_from"), _day(place, table, "valid_to")
     if valid_from and valid_to and valid_to <= valid_from:
         place.wrong(f"'valid_to' {valid_to} is the first day after the row; it is not after 'valid_from' {valid_from}")
+    modalities = _modalities(place, table)
+    times = factor(place, table)
+    prices = multiplied(place, keys.expand(prices_of(place, table), modalities), times)
     limit = place.get(table, "up_to_input_tokens", int, None)
     if limit is not None and limit < 0:
         place.wrong("'up_to_input_tokens' is below zero")
@@ -153,37 +138,30 @@ def _shared(place: _Place, content: Mapping[str, Any], table: Mapping[str, Any])
         "valid_from": valid_from,
         "valid_to": valid_to,
         "up_to_input_tokens": limit,
-        "prices": _prices(place, table),
+        "prices": prices,
+        "terms": terms_of(place, table),
+        "above": tiers_of(place, table, modalities, prices, times, limit),
+        "fees": fees_of(place, table),
     }
 
 
-def _day(place: _Place, table: Mapping[str, Any], key: str) -> date | None:
+def _day(place: Place, table: Mapping[str, Any], key: str) -> date | None:
     value = place.get(table, key, date, None)
     if isinstance(value, datetime):
         place.wrong(f"{key!r} is a time; a date such as 2026-01-31 is expected")
     return value if isinstance(value, date) else None
 
 
-def _pattern(place: _Place, table: Mapping[str, Any], key: str, pattern: str) -> str:
+def _pattern(place: Place, table: Mapping[str, Any], key: str, pattern: str) -> str:
     value = str(place.get(table, key, str))
     if not re.fullmatch(pattern, value):
         place.wrong(f"{key!r} is {value!r}; it must match {pattern}")
     return value
 
 
-def _prices(place: _Place, table: Mapping[str, Any]) -> dict[keys.PriceKey, Decimal]:
-    written = place.get(table, "prices", dict)
-    place.keys(written, keys.KEYS)
-    found: dict[str, Decimal] = {}
-    for key, text in written.items():
-        try:
-            found[key] = keys.price(text)
-        except (TypeError, ValueError) as error:
-            place.wrong(f"price {key!r} {error}")
-    if not found:
-        place.wrong("'prices' has no price; leave the row out where none is known")
+def _modalities(place: Place, table: Mapping[str, Any]) -> list[Modality]:
     modalities = place.get(table, "modalities", list, [])
     known = [str(modality) for modality in Modality]
     if unknown := [word for word in modalities if word not in known]:
         place.wrong(f"'modalities' has {unknown[0]!r}; it lists {', '.join(known)}")
-    return keys.expand(found, [Modality(word) for word in modalities if word != Modality.TEXT])
+    return [Modality(word) for word in modalities if word != Modality.TEXT]

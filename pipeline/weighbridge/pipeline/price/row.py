@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 
-from weighbridge.pipeline.price.keys import PriceKey
+from weighbridge.pipeline.price.keys import PriceKey, digits
+from weighbridge.pipeline.price.terms import Terms
+from weighbridge.pipeline.price.tier import Bracket, Tier, brackets
+from weighbridge.schemas.enumerations import FeeKind, TierRule, TokenClass
 from weighbridge.schemas.identity import framed
 
 
@@ -37,6 +40,9 @@ class PriceRow:
         checked_on: when they were last compared with their origin.
         up_to_input_tokens: the row knows no price for readings with more input tokens than this; null: no such limit.
         prices: (class, modality) -> price of a million tokens. A cell that is not in it has no known price.
+        terms: the terms it is for.
+        above: prices above lengths of input, lowest first.
+        fees: what is charged by use -> price of a thousand uses.
         where: file and row, for messages.
         price_id: hash of the content, without `checked_on`: looking again changes no price.
     """
@@ -51,16 +57,26 @@ class PriceRow:
     valid_to: date | None = None
     checked_on: date | None = None
     up_to_input_tokens: int | None = None
+    terms: Terms = field(default_factory=Terms)
+    above: tuple[Tier, ...] = ()
+    fees: Mapping[FeeKind, Decimal] = field(default_factory=dict)
     where: str = ""
+    brackets: tuple[Bracket, ...] = field(init=False, compare=False, repr=False)
     price_id: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Derive the id."""
+        """Derive the brackets and the id."""
+        object.__setattr__(self, "brackets", brackets(self.prices, self.above, self.up_to_input_tokens))
         object.__setattr__(self, "price_id", hashlib.sha256(framed(*self._content())).hexdigest()[:32])
+
+    def __hash__(self) -> int:
+        """As the id, which follows from the content."""
+        return hash(self.price_id)
 
     def _content(self) -> list[str]:
         limits = (self.valid_from, self.valid_to, self.up_to_input_tokens)
-        prices = sorted((*key, format(value.normalize(), "f")) for key, value in self.prices.items())
+        prices = sorted((*key, digits(value)) for key, value in self.prices.items())
+        fees = sorted((kind, digits(value)) for kind, value in self.fees.items())
         return [
             self.provider,
             self.match,
@@ -69,7 +85,34 @@ class PriceRow:
             self.currency,
             self.origin,
             *(part for item in prices for part in item),
+            # A row without these has the id it had before there were any.
+            *self.terms.content,
+            *(part for tier in self.above for part in tier.content),
+            *(["fees"] if fees else []),
+            *(part for item in fees for part in item),
         ]
+
+    def within(self, bracket: Bracket) -> PriceRow:
+        """The row as it is for readings in one of its brackets: without tiers."""
+        if len(self.brackets) == 1:
+            return self
+        return replace(self, prices=bracket.prices, above=(), up_to_input_tokens=None)
+
+    @property
+    def counted(self) -> tuple[TokenClass, ...]:
+        """The classes whose tokens decide its bracket, in the order in which they count; empty: all of input."""
+        return self.above[0].counted if self.above else ()
+
+    @property
+    def marginal(self) -> bool:
+        """Whether only the tokens beyond a threshold pay the price above it."""
+        return bool(self.above) and self.above[0].rule is TierRule.MARGINAL
+
+    def bracket_of(self, counted: int | None) -> int:
+        """The index of the bracket of a reading of which so many tokens count; null: without end."""
+        if counted is None:
+            return len(self.brackets) - 1
+        return max(sum(bracket.beyond < counted for bracket in self.brackets) - 1, 0)
 
     def serves(self, model: str) -> bool:
         """Whether the row is for this model."""

@@ -15,8 +15,10 @@ from typing import Any
 
 import polars as pl
 
+from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.pipeline.price.table import rows_of
+from weighbridge.pipeline.price.table import price_rows
+from weighbridge.pipeline.price.terms import Terms
 from weighbridge.pipeline.reconcile.found.tally import MONEY
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.match import reports
@@ -24,7 +26,8 @@ from weighbridge.schemas.enumerations import Direction, Modality, TokenClass
 from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 
 REPORT = (*KEY, "source", "child", "report")
-PRICED_READ = (*REPORT, "price_id", "currency", "amount", *(f"amount_{c}" for c in (*INPUT_CLASSES, *OUTPUT_CLASSES)))
+_AMOUNTS = tuple(f"amount_{name}" for name in (*INPUT_CLASSES, *OUTPUT_CLASSES))
+PRICED_READ = (*REPORT, "price_id", "price_tier", "currency", "amount", "amount_fees", *_AMOUNTS)
 AGAIN = "duplicate_report"
 # Causes whose tokens are whole reports: repetitions, and reports of attempts that nobody here observed.
 WHOLE_REPORTS = (AGAIN, "capture_gap", "retry", "fallback", "speculative_request")
@@ -45,9 +48,9 @@ class Prices:
     _found: dict[tuple[str, str, date], PriceRow | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, price: pl.DataFrame, used: Iterable[str]) -> Prices:
-        """From rows of the table `price`, only those whose id is among `used`."""
-        return cls(rows_of(price, set(used)))
+    def of(cls, records: Records, used: Iterable[str]) -> Prices:
+        """From the tables of prices, only those whose id is among `used`."""
+        return cls(price_rows(records, set(used)))
 
     def find(self, provider: str | None, model: str | None, day: date) -> PriceRow | None:
         """The one used row that is for this model on this day; null where none is, or several fit equally well."""
@@ -55,7 +58,8 @@ class Prices:
             return None
         place = (provider, model, day)
         if place not in self._found:
-            fit = [r for r in self.rows.values() if r.provider == provider and r.serves(model) and r.holds_on(day)]
+            plain = [r for r in self.rows.values() if r.provider == provider and r.terms == Terms()]
+            fit = [r for r in plain if r.serves(model) and r.holds_on(day)]
             most = max((row.specificity for row in fit), default=None)
             best = [row for row in fit if row.specificity == most]
             self._found[place] = best[0] if len(best) == 1 else None
@@ -139,7 +143,9 @@ def _by_direction(amounts: pl.DataFrame) -> pl.DataFrame:
     }
     out = []
     for direction, other in ((Direction.INPUT, Direction.OUTPUT), (Direction.OUTPUT, Direction.INPUT)):
-        rest = pl.when(full[other]).then(pl.col("amount") - sums[other])
+        # What was charged by use is of neither direction.
+        tokens = pl.col("amount") - pl.col("amount_fees").fill_null(0)
+        rest = pl.when(full[other]).then(tokens - sums[other])
         cost = pl.when(full[direction]).then(sums[direction]).otherwise(rest)
         out.append(amounts.select(*KEY, "again", "currency", direction=pl.lit(str(direction)), amount=cost.cast(MONEY)))
     return pl.concat(out)
@@ -147,11 +153,10 @@ def _by_direction(amounts: pl.DataFrame) -> pl.DataFrame:
 
 def _by_class(parts: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.DataFrame:
     """Tokens at the price of their class."""
-    rows = amounts.group_by(KEY).agg(
-        price_id=pl.when(pl.col("price_id").n_unique() == 1).then(pl.col("price_id").min())
-    )
+    alone = (pl.col("price_id").n_unique() == 1) & (pl.col("price_tier").n_unique() == 1)
+    rows = amounts.group_by(KEY).agg(pl.when(alone).then(pl.col(name).min()) for name in ("price_id", "price_tier"))
     named = parts.join(rows, on=list(KEY), how="left", maintain_order="left")
-    place = ["price_id", "provider", "model", "day", "priced_as"]
+    place = ["price_id", "price_tier", "provider", "model", "day", "priced_as"]
     cells = named.select(place).unique()
     known = [_price(cell, prices) for cell in cells.iter_rows(named=True)]
     schema = {"per_million": MONEY, "currency": pl.String(), "up_to": pl.Int64()}
@@ -168,7 +173,11 @@ def _by_class(parts: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.
 
 def _price(cell: Mapping[str, Any], prices: Prices) -> tuple[Decimal | None, str | None, int | None]:
     row = prices.rows.get(cell["price_id"]) or prices.find(cell["provider"], cell["model"], cell["day"])
-    if row is None or cell["priced_as"] is None:
+    tier = cell["price_tier"]
+    # Where a row has tiers, the price of a class is that of the tier the report lies in; of a marginal one two hold.
+    if row is None or cell["priced_as"] is None or (row.above and (tier is None or (tier and row.marginal))):
         return None, None, None
-    value = row.prices.get((TokenClass(cell["priced_as"]), Modality.TEXT))
-    return value, None if value is None else row.currency, row.up_to_input_tokens
+    key = (TokenClass(cell["priced_as"]), Modality.TEXT)
+    value = next((bracket.prices.get(key) for bracket in row.brackets if bracket.tier == (tier or 0)), None)
+    of_tier = any(key in each.prices for each in row.above if each.above <= (tier or 0))
+    return value, None if value is None else row.currency, None if of_tier else row.up_to_input_tokens

@@ -126,4 +126,4 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 def prices_used(lake: Records) -> Prices:
     """The rows of the price book that priced anything in the lake."""
     used = lake.scan("priced_amount", columns=["price_id"]).unique().collect(engine="streaming")["price_id"]
-    return Prices.of(lake.scan("price").collect(), used.drop_nulls())
+    return Prices.of(lake, used.drop_nulls())
