@@ -156,7 +156,8 @@ class Chat:
     def _alone(self, asked: dict[str, Any], state: Answering, most: int) -> dict[str, Any]:
         given = self.core.prompts([asked["messages"]])
         choices = self.core.generate(given, [state], most, num_return_sequences=int(asked.get("n") or 1)).tolist()
-        stop = asked.get("stop") or ""
+        told = asked.get("stop") or ""
+        stop = told if isinstance(told, str) else str(told[0])  # a list, as clients send it, has one here
         kept = [self.core.before(ids, stop) if stop else len(ids) for ids in choices]
         state.output_delivered = sum(kept)
         state.withheld_stop_trimmed = sum(map(len, choices)) - sum(kept)

@@ -19,6 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import floor
 from typing import Any
 
+from tests.pipeline.probe.other_apis import BODIES, STREAMS, as_chat
+
 SPECIAL = re.compile(r"<s>|<\|im_start\|>|<\|im_end\|>")
 TEMPLATE = (
     "<s>{% if tools %}<|im_start|>tools\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
@@ -120,7 +122,10 @@ class Scale:
 
     def prompt(self, asked: dict[str, Any]) -> int:
         """The tokens of a prompt as this server counts them."""
-        faults, messages = self.faults, asked["messages"]
+        faults = self.faults
+        if "prompt" in asked:
+            return faults.begin + self._special(asked["prompt"])
+        messages = asked["messages"]
         system = [m for m in messages if m["role"] == "system"]
         turns = [m for m in messages if m["role"] != "system"]
         rendered = [*system * faults.system, *turns[:-1] * faults.history, turns[-1]]
@@ -169,7 +174,7 @@ class Scale:
                 engine.generated + 5,
                 engine.finished + 2,
             )
-        told = json.dumps([asked["messages"], asked.get("tools")])
+        told = json.dumps([asked.get("messages"), asked.get("tools"), asked.get("prompt")])
         cached = prompt // BLOCK * BLOCK if told in engine.seen else 0
         engine.seen.add(told)
         shown = prompt * (choices if faults.choices else 1)
@@ -208,7 +213,9 @@ def _events(scale: Scale, asked: dict[str, Any]) -> Iterator[str]:
     choices, usage, _ = scale.answer(asked)
     (one,) = choices
     for letter in one["text"]:
-        yield json.dumps({"choices": [{"index": 0, "delta": {"content": letter}, "finish_reason": None}]})
+        yield json.dumps(
+            {"choices": [{"index": 0, "delta": {"content": letter}, "text": letter, "finish_reason": None}]}
+        )
     yield json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": one["finish_reason"]}]})
     wanted = (asked.get("stream_options") or {}).get("include_usage") and not scale.faults.silent
     if wanted and usage is not None:
@@ -234,20 +241,25 @@ def _handler(scale: Scale) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             scale.engine.requests.append(asked)
+            asked = as_chat(self.path, asked)
             scale.engine.headers.append({name.lower(): value for name, value in self.headers.items()})
             if scale.faults.status:
                 status, headers, raw = scale.faults.status.pop(0)
                 self._send(status, raw, "application/json", headers)
                 return
             for key, status in scale.faults.refuse.items():
-                if key in asked or any(m["content"] == key for m in asked["messages"]):
+                if key in asked or any(m["content"] == key for m in asked.get("messages", ())):
                     self._send(status, b'{"error": {"message": "SECRET WORDS"}}', "application/json")
                     return
             if asked.get("stream"):
-                text = "".join(f"data: {event}\n\n" for event in _events(scale, asked))
+                stream = STREAMS.get(self.path)
+                events = _events(scale, asked) if stream is None else stream(scale.answer(asked))
+                text = "".join(f"data: {event}\n\n" for event in events)
                 self._send(200, text.encode(), "text/event-stream")
                 return
-            self._send(200, json.dumps(_body(scale, asked)).encode(), "application/json")
+            body = BODIES.get(self.path)
+            told = _body(scale, asked) if body is None else body(scale.answer(asked))
+            self._send(200, json.dumps(told).encode(), "application/json")
 
         def _send(self, status: int, raw: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
             self.send_response(status)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from weighbridge.pipeline.ingest.scrape import samples_in
 from weighbridge.schemas.enumerations import EngineCounter
@@ -64,7 +65,7 @@ def counters(text: str, model: str) -> Counters:
     sums: defaultdict[EngineCounter, int] = defaultdict(int)
     for sample in named or samples:
         label = sample.metric.label
-        if sample.value.is_integer():  # NaN and the infinities are none
+        if isfinite(sample.value) and sample.value == int(sample.value):
             sums[sample.metric.counts(None if label is None else sample.labels.get(label))] += int(sample.value)
     return Counters(samples[0].metric.engine, dict(sums))
 

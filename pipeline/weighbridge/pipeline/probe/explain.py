@@ -3,8 +3,9 @@
     gap of a step = amounts of the guesses that were taken before + what is left
 
 A guess that was taken at one step goes on to all others: a template that is missing is missing everywhere, so the
-steps behind it part anew only where something else happens. Of guesses that explain equally many steps the first in
-order is taken, and the other causes are kept as alternatives.
+steps behind it part anew only where something else happens. A guess that undoes elsewhere what it explains here is none,
+nor is one that explains a prompt and not most others that differ from it in their text alone. Of guesses that explain
+equally many steps the first in order is taken, and the other causes are kept as alternatives.
 """
 
 from __future__ import annotations
@@ -98,13 +99,25 @@ def _best(left: Left, taken: Sequence[_Guess]) -> list[_Guess]:
         explained = [one for one in left.told if _rest(one, [*taken, guess]) == 0]
         if len(explained) <= before:  # it would undo elsewhere what it explains here
             continue
+        if left.case.seen.step.text_only and not _holds_of_texts(explained, left.told):
+            continue
         if guess.learnt and len({one.seen.name for one in explained if guess.amount(one)}) < LEAST_EXPLAINED:
             continue
         scored.append((len(explained), guess))
-    most = max((score for score, _ in scored), default=0)
-    best = [guess for score, guess in scored if score == most]
-    # What is learnt from the differences fits them by construction: it is no alternative to a cause that states them.
-    return [guess for guess in best if not guess.learnt] or best[:1]
+    # What is learnt from the differences fits many of them by construction: it goes before a cause that states its
+    # amount only where it leaves nothing at all, and is no alternative to it.
+    stated = [(score, guess) for score, guess in scored if not guess.learnt]
+    fitted = [(score, guess) for score, guess in scored if guess.learnt and score == len(left.told)]
+    most = max((score for score, _ in stated), default=0)
+    if stated and (most == len(left.told) or not fitted):
+        return [guess for score, guess in stated if score == most]
+    most = max((score for score, guess in scored if guess.learnt), default=0)
+    return [guess for score, guess in scored if guess.learnt and score == most][:1]
+
+
+def _holds_of_texts(explained: Sequence[Case], told: Sequence[Case]) -> bool:
+    """Whether most prompts that differ in their text alone are explained; else it is the text that does it."""
+    return 2 * sum(one.seen.step.text_only for one in explained) > sum(one.seen.step.text_only for one in told)
 
 
 def _guesses(left: Left) -> list[_Guess]:

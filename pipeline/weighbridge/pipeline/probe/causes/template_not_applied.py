@@ -10,7 +10,9 @@ from weighbridge.schemas.enumerations import Direction
 
 def _bare(case: Case) -> int:
     prompt = case.seen.prompt
-    return 0 if prompt is None or prompt.total is None else prompt.content - prompt.total
+    if prompt is None or prompt.total is None or prompt.template == 0:
+        return 0
+    return prompt.content - prompt.total
 
 
 def _with_special(case: Case) -> int:
