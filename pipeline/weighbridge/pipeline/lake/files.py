@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 from deltalake.transaction import AddAction, RemoveAction
 
+from weighbridge.pipeline.lake.order import mark
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import complete
 from weighbridge.schemas.table import Table
@@ -79,7 +80,9 @@ def write_file(place: Place, about: Table, day: date | None, rows: pl.DataFrame,
     """
     target = place.at(about.domain, about.name, path)
     stored = rows.drop("day") if about.daily else rows
-    stored.write_parquet(_reachable(target), compression="zstd", compression_level=1, mkdir=True)
+    stored.write_parquet(
+        _reachable(target), compression="zstd", compression_level=1, mkdir=True, metadata=mark(about, stored)
+    )
     return AddAction(
         path=path,
         size=_size(place, target),

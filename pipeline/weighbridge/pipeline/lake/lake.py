@@ -111,11 +111,12 @@ class Lake(Committed):
                 if actions:
                     self._commit(about, self._writable(about), actions, note)
 
-    def compact(self, table: str, *, keep_hours: int = KEEP_HOURS) -> int:
+    def compact(self, table: str, *, keep_hours: int = KEEP_HOURS, runs: int = 2) -> int:
         """Merge the files of each day into one sorted file, remove files no version needs, return how many days.
 
         Args:
             table: the table.
+            runs: only days with at least so many files are merged, and where there are none nothing is removed.
             keep_hours: files that left the table less than this long ago stay, for readers that opened it before.
 
         Raises:
@@ -124,12 +125,12 @@ class Lake(Committed):
         about = declared(table)
         with self.lock(), told(f"compacting {table}", self.place.root):
             present = self._files(table)
-            crowded = present.group_by("day").len().filter(pl.col("len") > 1)["day"].sort().to_list()
+            crowded = present.group_by("day").len().filter(pl.col("len") >= max(2, runs))["day"].sort().to_list()
             for day in crowded:
                 with self._drafts(about) as write:
                     merged = write(day, self._day(about, day))
                     self._commit(about, self._writable(about), [merged, *removals(present, day)], {"compacted": "true"})
-            if present.height:
+            if crowded or (present.height and runs <= 2):
                 DeltaTable(self._uri(table)).vacuum(
                     retention_hours=keep_hours, dry_run=False, enforce_retention_duration=False, full=True
                 )
