@@ -4,6 +4,7 @@
     +-- ConfigError      a setting, a mapping file or a price book that cannot be used as written
     +-- ContractError    a file that breaks the agreed format (schema version, segment digest, redaction)
     +-- LakeError        the lake cannot be read or written
+    +-- SumError         a sum of counts that no column can hold
 
 Every message ends in the next step. `Transient` and `Terminal` tell a scheduler whether trying again can help.
 """
@@ -37,3 +38,7 @@ class LakeError(WeighbridgeError):
 
 class LakeBusyError(LakeError, Transient):
     """Another writer holds the lake, or won a race for the same table version."""
+
+
+class SumError(WeighbridgeError, Terminal):
+    """A sum of counts is beyond 64 bits. It is never given as another number instead."""
