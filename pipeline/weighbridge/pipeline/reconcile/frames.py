@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import narwhals as nw
 import polars as pl
 
-Frame: TypeAlias = nw.LazyFrame[Any]
+from weighbridge.pipeline.reconcile.engines.engine import POLARS, Frame, current
+from weighbridge.pipeline.reconcile.engines.on_polars import engine as polars
+from weighbridge.pipeline.reconcile.engines.sums import exact_sum
+
 Expr: TypeAlias = nw.Expr
 
 KEY = ("attempt_lo", "attempt_hi")
@@ -25,17 +28,19 @@ LARGEST = 2**40
 
 
 def frame_of(native: pl.DataFrame | pl.LazyFrame) -> Frame:
-    """A Polars frame as a lazy frame of the common subset."""
-    return nw.from_native(native.lazy())
+    """Rows as a lazy frame of the engine that computes here."""
+    return current().frame(native)
 
 
 def collected(frame: Frame) -> pl.DataFrame:
-    """The rows of a lazy frame as Polars, whatever engine computed them."""
-    native: Any = frame.to_native()
-    if isinstance(native, pl.LazyFrame):
-        return native.collect(engine="streaming")
-    rows: pl.DataFrame = frame.collect("polars").to_native()
-    return rows
+    """The rows of a lazy frame as Polars, whatever engine computed them.
+
+    Raises:
+        SumError: a sum is beyond 64 bits.
+    """
+    engine = current()
+    own = engine.name != POLARS and not isinstance(frame.to_native(), pl.LazyFrame)
+    return engine.collected(frame) if own else polars().collected(frame)
 
 
 def tokens(value: int | None = None) -> Expr:
@@ -50,7 +55,7 @@ def words(value: str | None = None) -> Expr:
 
 def total(expr: Expr) -> Expr:
     """The sum of a count over a group; null where no row has it, for absent is not zero."""
-    return nw.when(expr.count() > 0).then(expr.sum().cast(nw.Int64))
+    return nw.when(expr.count() > 0).then(exact_sum(expr))
 
 
 def rows_where(condition: Expr) -> Expr:

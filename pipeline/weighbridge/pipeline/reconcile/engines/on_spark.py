@@ -11,14 +11,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import polars as pl
 
-from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.pipeline.reconcile.engines.columns import with_columns_of
 from weighbridge.pipeline.reconcile.engines.engine import SPARK, Frame
 from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
 from weighbridge.schemas.errors import ConfigError, LakeError
@@ -46,7 +46,6 @@ class OnSpark:
     own: bool = True
     name: str = SPARK
     _count: int = 0
-    _held: list[Any] = field(default_factory=list)
 
     def frame(self, rows: pl.DataFrame | pl.LazyFrame) -> Frame:
         """The rows by way of a Parquet file: executors read it themselves, and no row goes through Python there."""
@@ -60,12 +59,7 @@ class OnSpark:
         """The files, with columns that are newer than they as nulls."""
         paths = [_address(address) for address in files]
         reader = self.session.read.option("mergeSchema", "true" if len(paths) > 1 else "false")
-        known = nw.from_native(reader.parquet(*paths))
-        types, stored = polars_schema(table), set(known.collect_schema().names())
-        from weighbridge.pipeline.reconcile.engines.on_duckdb import _TYPES
-
-        nulls = {n: nw.lit(None, dtype=_TYPES[types[n]]) for n in columns if n not in stored}
-        return known.with_columns(**nulls).select(*columns) if nulls else known.select(*columns)
+        return with_columns_of(table, nw.from_native(reader.parquet(*paths)), columns)
 
     def kept(self, frame: Frame) -> Frame:
         """The rows as Parquet, computed once: a lost executor does not take them along."""
@@ -121,8 +115,8 @@ def engine() -> OnSpark:
         )
     except Exception as error:  # noqa: BLE001 - whatever keeps a JVM from starting
         raise ConfigError(
-            f"no Spark session can be had ({type(error).__name__}): Java 17 is needed, and JAVA_HOME where it is not on "
-            "the path; for a cluster see docs/scaling.md, or choose the engine polars"
+            f"no Spark session can be had ({type(error).__name__}): Java 17 is needed, and JAVA_HOME where it "
+            "is not on the path; for a cluster see docs/scaling.md, or choose the engine polars"
         ) from None
     session.conf.set("spark.sql.ansi.enabled", "true")
     base = os.environ.get(EXCHANGE)

@@ -1,8 +1,8 @@
 """Sums that do not fit into 64 bits: an error on every engine, never another number.
 
 Engines differ: Polars wraps a sum of Int64 in silence, DuckDB widens it, Spark raises only where it was told to. So
-sums are made of decimals of 38 digits, which hold the sum of 2^63 figures of 64 bits, and turned into 64 bits afterwards: the
-turning fails where the sum does not fit, and that failure is what is told here.
+sums are made of decimals of 38 digits, which hold as many figures of 64 bits as there can be rows, and turned into 64
+bits afterwards: the turning fails where the sum does not fit, and that failure is what is told here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,152 @@
+"""Attempts beside their reports, for the overview: what is plain takes the short road, everything else the long one.
+
+A pair is *plain* where an attempt has one row, one readable report of the same day, and both of its names; on any host
+that is nearly all of them. The short road joins on the second half of the key and compares the first half afterwards:
+one whole number joins in half the time of two. What is not plain (no report, no attempt, another day, several rows,
+an unreadable report) is *set aside* by its key and goes through the matching that every other figure comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+import narwhals as nw
+
+from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Expr, Frame, beyond, first_of, tokens, words
+from weighbridge.pipeline.reconcile.match import attempts as one
+from weighbridge.pipeline.reconcile.match import reports as many
+from weighbridge.schemas.enumerations import Direction, Verdict
+from weighbridge.schemas.tables import UNASSIGNED
+
+MATCHED, INPUT_DIFFERS, OUTPUT_DIFFERS = "matched", "input_differs", "output_differs"
+NOT_COMPARED, MISSING, UNSEEN = "not_compared", "missing", "unseen"
+KINDS = (MATCHED, INPUT_DIFFERS, OUTPUT_DIFFERS, NOT_COMPARED, MISSING, UNSEEN)
+NAMES = ("tenant", "model")
+FIGURES = ("input", "output", "input_difference", "output_difference")
+ATTEMPT_READ = (
+    *KEY,
+    *("tenant", "model_served", "model_requested"),
+    *("input_computed", "input_recounted", "output_computed", "output_recounted"),
+)
+READING_READ = (*KEY, "verdict", *many.COUNTS)
+_READABLE = (Verdict.PROVED, Verdict.ASSUMED)
+_BOTH = (Direction.INPUT, Direction.OUTPUT)
+# Kinds are numbered in steps of so many.
+STEP = 8
+
+
+def attempt_side(rows: Frame, names: Sequence[str] = NAMES) -> Frame:
+    """Attempts with one row each: key, names, `input`, `output`; a figure beyond all reason is unknown."""
+    model = {"model": nw.coalesce("model_served", "model_requested")} if "model" in names else {}
+    figures = {
+        str(side): nw.coalesce(_plausible(f"{side}_computed"), _plausible(f"{side}_recounted")) for side in _BOTH
+    }
+    return rows.with_columns(**model, **figures).select(*KEY, *names, *map(str, _BOTH))
+
+
+def reading_side(rows: Frame) -> Frame:
+    """Reports: `r_lo`, `r_hi`, `readable` and the figures `r_input`, `r_output`."""
+    readable = nw.col("verdict").is_in([str(each) for each in _READABLE]) & ~beyond(*many.COUNTS)
+    return rows.select(
+        r_lo=nw.col("attempt_lo"),
+        r_hi=nw.col("attempt_hi"),
+        readable=readable,
+        r_input=nw.col("input_total"),
+        r_output=nw.col("output_total"),
+    )
+
+
+def paired(attempts: Frame, reports: Frame, names: Sequence[str] = NAMES) -> Frame:
+    """Every row of either side once, with `plain`; keys that a side has twice must have been left out of both."""
+    both = attempts.join(reports, how="full", left_on="attempt_lo", right_on="r_lo")
+    same = (nw.col("attempt_hi") == nw.col("r_hi")) & nw.col("readable")
+    for name in names:
+        same = same & ~nw.col(name).is_null()
+    return both.with_columns(plain=same.fill_null(value=False))
+
+
+def plain(pairs: Frame, names: Sequence[str] = NAMES) -> Frame:
+    """The plain ones of them: names, `kind` and `FIGURES`."""
+    return _outcomes(pairs.filter(nw.col("plain")), names, first_of(_cases(words), words(MATCHED)))
+
+
+def numbered(pairs: Frame, name: str) -> Frame:
+    """All of them in one pass, for names that are one number: `group` (that number and the kind), `FIGURES`, `aside`.
+
+    Of what is not plain `group` is null, and `aside_lo`, `aside_r_lo` are the second halves of its keys.
+    """
+    kind = first_of(_cases(_number), _number(MATCHED))
+    group = nw.when(nw.col("plain")).then(nw.col(name) * STEP + kind)
+    keys = {f"aside_{key}": nw.when(~nw.col("plain")).then(nw.col(key)) for key in ("attempt_lo", "r_lo")}
+    return pairs.select(group=group, **_figures(), **keys)
+
+
+def aside(pairs: Frame) -> Frame:
+    """The second halves of the keys of all others, as `attempt_lo`; some may be told twice."""
+    rest = pairs.filter(~nw.col("plain"))
+    sides = [rest.select(attempt_lo=nw.col(name)) for name in ("attempt_lo", "r_lo")]
+    return nw.concat([side.filter(~nw.col("attempt_lo").is_null()) for side in sides], how="vertical")
+
+
+def matched(attempts: Frame, readings: Frame) -> Frame:
+    """Whatever was set aside, matched as everywhere else: names, `kind`, `FIGURES` and `home`, the day it belongs to.
+
+    Args:
+        attempts, readings: rows of the tables with `attempts.COLUMNS_READ` and `reports.COLUMNS_READ`; all rows of
+            each key, whatever day they are of.
+    """
+    known = one.one_per_attempt(attempts)
+    told = many.per_attempt(readings)
+    days = (
+        readings.group_by(*KEY).agg(told_day=nw.col("day").min()).rename({"attempt_lo": "d_lo", "attempt_hi": "d_hi"})
+    )
+    told = told.join(days, how="left", left_on=["r_lo", "r_hi"], right_on=["d_lo", "d_hi"])
+    seen = known.join(told, how="left", left_on=list(KEY), right_on=["r_lo", "r_hi"])
+    sending = nw.col("reports").fill_null(0) - nw.col("empty").fill_null(0)
+    figures: dict[str, Expr] = {}
+    for side in _BOTH:
+        figures[str(side)] = nw.coalesce(f"{side}_computed", f"{side}_recounted")
+        whole = (nw.col(f"counted_{side}") == sending) & (sending > 0)
+        figures[f"r_{side}"] = nw.when(whole.fill_null(value=False)).then(nw.col(f"reported_{side}"))
+    shown = seen.with_columns(**figures, model=nw.coalesce("model", "r_model"), sending=sending, home=nw.col("day"))
+    alone = told.join(known.select(*KEY), how="anti", left_on=["r_lo", "r_hi"], right_on=list(KEY))
+    orphans = alone.with_columns(
+        tenant=words(UNASSIGNED),
+        model=nw.col("r_model"),
+        home=nw.col("told_day"),
+        **{name: nw.lit(None, dtype=nw.Int64) for name in ("input", "output")},
+        **{f"r_{side}": nw.col(f"reported_{side}") for side in _BOTH},
+    )
+    kind = first_of([(nw.col("sending") == 0, words(MISSING)), *_cases(words)], words(MATCHED))
+    with_home = (*NAMES, "home")
+    return nw.concat([_outcomes(shown, with_home, kind), _outcomes(orphans, with_home, words(UNSEEN))], how="vertical")
+
+
+def _outcomes(rows: Frame, names: Sequence[str], kind: Expr) -> Frame:
+    return rows.select(*names, kind=kind, **_figures())
+
+
+def _figures() -> dict[str, Expr]:
+    figures = {str(side): nw.col(str(side)) for side in _BOTH}
+    return figures | {f"{side}_difference": nw.col(f"r_{side}") - nw.col(str(side)) for side in _BOTH}
+
+
+def _cases(label: Callable[[str], Expr]) -> list[tuple[Expr, Expr]]:
+    """A difference in one direction is one even where the other cannot be compared."""
+    differ = {side: (nw.col(f"r_{side}") != nw.col(str(side))).fill_null(value=False) for side in _BOTH}
+    unknown = reduce(or_, (nw.col(name).is_null() for name in ("input", "output", "r_input", "r_output")))
+    return [
+        (differ[Direction.INPUT], label(INPUT_DIFFERS)),
+        (differ[Direction.OUTPUT], label(OUTPUT_DIFFERS)),
+        (unknown, label(NOT_COMPARED)),
+    ]
+
+
+def _number(kind: str) -> Expr:
+    return tokens(KINDS.index(kind))
+
+
+def _plausible(name: str) -> Expr:
+    return nw.when(nw.col(name) <= LARGEST).then(nw.col(name))

@@ -1,0 +1,190 @@
+"""The overview: attempts and reports by tenant, model and outcome, the same digits whatever way it is made."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from tests.pipeline.reconcile.conftest import TENANT, World, crowd
+
+from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.reconcile.engines import using
+from weighbridge.pipeline.reconcile.overview.groups import P95, grouped, in_order
+from weighbridge.pipeline.reconcile.overview.merged import Limits, merged
+from weighbridge.pipeline.reconcile.overview.overview import _Whole, overview
+
+DAY = date(2026, 3, 31)
+NEXT = DAY + timedelta(days=1)
+
+
+def by_kind(groups: pl.DataFrame) -> dict[str, tuple[int, ...]]:
+    """kind -> attempts, input, output, and both differences of the one tenant and model."""
+    names = ("attempts", "input", "output", "input_difference", "output_difference")
+    return {row["kind"]: tuple(row[name] for name in names) for row in groups.iter_rows(named=True)}
+
+
+def filled(world: World) -> World:
+    """One attempt of each kind, and one whose report came after midnight, into the next month."""
+    seen = {"input_computed": 100, "output_computed": 10, "day": DAY}
+    for number in range(1, 6):
+        world.attempt(number, **seen)
+    world.reading(1, input_total=100, output_total=10, day=DAY)
+    world.reading(2, input_total=103, output_total=9, day=DAY)
+    world.reading(3, input_total=100, output_total=12, day=DAY)
+    world.reading(4, input_total=100, output_total=10, day=NEXT)
+    world.reading(6, input_total=50, output_total=5, day=DAY)
+    world.reading(7, input_total=60, output_total=6, day=NEXT)
+    return world
+
+
+def test_each_outcome_is_counted_and_summed(world: World) -> None:
+    """Worked out by hand: 1 and 4 agree, 2 is off in input, 3 in output, 5 has no report, 6 and 7 no attempt."""
+    groups = overview(filled(world).lake())
+    assert by_kind(groups) == {
+        "matched": (2, 200, 20, 0, 0),
+        "input_differs": (1, 100, 10, 3, -1),
+        "output_differs": (1, 100, 10, 0, 2),
+        "missing": (1, 100, 10, None, None),
+        "unseen": (2, None, None, None, None),
+    }
+    assert groups.filter(pl.col("kind") != "unseen")["tenant"].unique().to_list() == [TENANT]
+    assert groups.filter(kind="unseen").row(0)[:2] == ("unassigned", "m-1")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_month_has_what_is_at_home_in_it(engine: str, world: World) -> None:
+    """A report after midnight belongs to the month of its attempt, and a report alone to its own."""
+    lake = filled(world).lake()
+    march, april = (by_kind(overview(lake, month=month, engine=engine)) for month in ("2026-03", "2026-04"))
+    assert march["matched"] == (2, 200, 20, 0, 0)
+    assert march["unseen"][0] == 1
+    assert april == {"unseen": (1, None, None, None, None)}
+
+
+def test_the_percentile_lies_between_two_values_in_hundredths(world: World) -> None:
+    """Outputs 1 to 20: place 0.95 * 19 = 18.05, so 19 + 0.05 * (20 - 19) = 19.05."""
+    for number in range(1, 21):
+        world.attempt(number, input_computed=1, output_computed=number)
+        world.reading(number, input_total=1, output_total=number)
+    assert overview(world.lake())[P95].to_list() == [1905]
+
+
+def test_a_lake_without_rows_has_no_groups(tmp_path: Path) -> None:
+    """Neither table was ever written."""
+    assert overview(Lake.create(tmp_path / "lake")).is_empty()
+
+
+def test_unknown_figures_are_not_compared_and_not_nought(world: World) -> None:
+    """Of one attempt the output is not known, of another one nothing is."""
+    world.attempt(1, input_computed=7)
+    world.reading(1, input_total=7, output_total=3)
+    world.attempt(2)
+    world.reading(2, input_total=9, output_total=4)
+    assert by_kind(overview(world.lake())) == {"not_compared": (2, 7, None, 0, None)}
+
+
+def test_a_figure_beyond_reason_is_unknown_and_below_nought_is_added(world: World) -> None:
+    """As everywhere in the reconciliation; the sums hold what is left."""
+    world.attempt(1, input_computed=2**40 + 1, output_computed=5)
+    world.reading(1, input_total=5, output_total=5)
+    world.attempt(2, input_computed=-3, output_computed=-5)
+    world.reading(2, input_total=-3, output_total=-5)
+    world.attempt(3, input_computed=0, output_computed=0)
+    world.reading(3, input_total=0, output_total=0)
+    groups = overview(world.lake())
+    assert by_kind(groups) == {"matched": (2, -3, -5, 0, 0), "not_compared": (1, None, 5, None, 0)}
+    assert groups.filter(kind="matched")[P95].to_list() == [-25]
+
+
+def test_keys_with_one_half_in_common_are_two_attempts(world: World) -> None:
+    """The short road joins on the second half of the key alone, and looks at the first half afterwards."""
+    for hi, number in ((5, 1), (6, 2)):
+        half = {"attempt_hi": hi, "attempt_lo": 77}
+        world.attempt(number, **half, input_computed=number, output_computed=number)
+        world.reading(number, **half, input_total=number, output_total=number)
+    world.attempt(3, attempt_hi=8, attempt_lo=78, input_computed=1, output_computed=1)
+    world.reading(3, attempt_hi=9, attempt_lo=78, input_total=1, output_total=1)
+    assert {kind: row[0] for kind, row in by_kind(overview(world.lake())).items()} == {
+        "matched": 2,
+        "missing": 1,
+        "unseen": 1,
+    }
+
+
+def scattered(world: World, attempts: int, seed: int) -> World:
+    """A crowd of every kind and fault, over three days and two months, with keys in any order."""
+    crowd(world, attempts, seed)
+    draw = random.Random(seed)
+    places: dict[int, tuple[int, date]] = {}
+    for table in ("attempt", "reading", "child"):
+        for row in world.tables[table]:
+            lo, day = places.setdefault(row["attempt_lo"], (draw.getrandbits(63) - 2**62, _day(draw)))
+            row["attempt_lo"], row["day"] = lo, day if draw.random() < 0.9 else _day(draw)
+    return world
+
+
+def _day(draw: random.Random) -> date:
+    return date(2026, 3, 30) + timedelta(days=draw.randint(0, 2))
+
+
+def slow(lake: Lake, month: str | None) -> pl.DataFrame:
+    """The general way, on Polars: one lazy frame, nothing merged, packed or spilled."""
+    with using("polars") as engine:
+        whole = _Whole(lake, engine, {t: lake.parts(t) for t in ("attempt", "reading")}, month)
+        return in_order(engine.collected(grouped(whole.rows())))
+
+
+def as_it_is(lake: Lake) -> None:
+    """Files as the lake writes them: one sorted run a day."""
+
+
+def in_runs(lake: Lake) -> None:
+    """Days of several files."""
+    for table in ("attempt", "reading"):
+        rows = lake.scan(table).collect()
+        lake.replace(table, rows[::2], days=None)
+        lake.append(table, rows[1::2])
+
+
+def shuffled(lake: Lake) -> None:
+    """Files that somebody else wrote, in no order, and that do not say so."""
+    for table in ("attempt", "reading"):
+        for part in lake.parts(table):
+            rows = pl.read_parquet(part.address, hive_partitioning=False)
+            rows.sample(fraction=1, shuffle=True, seed=1).write_parquet(part.address, row_group_size=16)
+
+
+def in_small_groups(lake: Lake) -> None:
+    """Sorted files of many row groups, of which the order has to be found out."""
+    for table in ("attempt", "reading"):
+        for part in lake.parts(table):
+            rows = pl.read_parquet(part.address, hive_partitioning=False)
+            rows.write_parquet(part.address, row_group_size=16)
+
+
+@pytest.mark.parametrize("rows", [10_000, 20])
+@pytest.mark.parametrize("lay", [as_it_is, in_runs, shuffled, in_small_groups])
+@pytest.mark.parametrize("month", [None, "2026-03"])
+def test_the_way_files_lie_and_how_much_is_held_change_no_digit(
+    lay: Callable[[Lake], None], rows: int, month: str | None, world: World, tmp_path: Path
+) -> None:
+    """Sorted or not, in one run or several, in memory or by bucket from disk."""
+    lake = scattered(world, 120, 3).lake()
+    expected = slow(lake, month)
+    lay(lake)
+    (tmp_path / "spill").mkdir()
+    limits = Limits(tmp_path / "spill", rows=rows, keys=rows * 2, held=rows)
+    found = in_order(merged(lake, lake.parts("attempt"), lake.parts("reading"), month=month, limits=limits))
+    assert_frame_equal(found, expected)
+    assert set(found["kind"]) == {"matched", "input_differs", "output_differs", "not_compared", "missing", "unseen"}
+
+
+def test_duckdb_gives_the_same_digits(world: World) -> None:
+    """Of a crowd in which every key may lie on several days and in several rows."""
+    lake = scattered(world, 150, 4).lake()
+    assert_frame_equal(overview(lake, engine="duckdb"), overview(lake))
