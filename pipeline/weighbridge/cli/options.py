@@ -55,6 +55,10 @@ Since = Annotated[
 Until = Annotated[
     date | None, typer.Option("--until", metavar="DAY", parser=parse_day, help="Last day, inclusive, written likewise.")
 ]
+EngineName = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="NAME", help="polars, duckdb or spark; that of the settings if left out."),
+]
 Timezone = Annotated[
     str | None, typer.Option("--timezone", metavar="ZONE", help="Time zone of the days, such as Europe/Berlin.")
 ]

@@ -1,4 +1,4 @@
-"""A file says how its rows are ordered, because whoever wrote it looked; of any other file the column itself is read."""
+"""A file says how its rows are ordered, because its writer looked; of any other file the column itself is read."""
 
 from __future__ import annotations
 

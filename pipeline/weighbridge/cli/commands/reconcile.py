@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import weighty
-from weighbridge.cli.options import AsJson, Config, LogLevel, Month
+from weighbridge.cli.options import AsJson, Config, EngineName, LogLevel, Month
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of
 from weighbridge.schemas.enumerations import Status
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.lake import Lake
 
 _ONE_SIDE = (
     "Nothing was compared: of every attempt one side is here, what was reported or what was observed. The observed "
@@ -23,7 +28,15 @@ _log = logging.getLogger("weighbridge.cli")
 
 
 def reconcile(
-    ctx: typer.Context, month: Month = None, as_json: AsJson = False, config: Config = None, log_level: LogLevel = None
+    ctx: typer.Context,
+    month: Month = None,
+    engine: EngineName = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Only count and sum by tenant, model and outcome; nothing is written.")
+    ] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
 ) -> int:
     """Explain every gap between observed and reported tokens.
 
@@ -36,12 +49,15 @@ def reconcile(
 
     home = home_of(ctx, config, log_level)
     lake = home.lake()
+    chosen = engine or home.settings.engine
+    if summary:
+        return _summarise(lake, month, chosen, as_json=as_json)
     months = (month,) if month else months_of(lake)
     days = days_of(lake, months)
     read_anew(home, days)
     set_prices(home, days)
     _log.info("read and priced; reconciling %d months", len(months))
-    result = weigh(lake, month=month, key_id=home.key_id, ids_grace_days=home.settings.ids_grace_days)
+    result = weigh(lake, month=month, key_id=home.key_id, ids_grace_days=home.settings.ids_grace_days, engine=chosen)
     counts = Counter((finding.period, str(finding.severity), finding.code) for finding in result.findings)
     if as_json:
         write_json(
@@ -66,6 +82,20 @@ def reconcile(
             write_line(f"\n{_ONE_SIDE}")
         write_line("\nNext: weighbridge findings ls\n      weighbridge report")
     return FINDINGS if weighty(lake, months) else CLEAN
+
+
+def _summarise(lake: Lake, month: str | None, engine: str, *, as_json: bool) -> int:
+    from weighbridge.pipeline.reconcile.overview.groups import P95
+    from weighbridge.pipeline.reconcile.overview.overview import overview
+    from weighbridge.pipeline.reconcile.overview.pairs import MATCHED, NOT_COMPARED
+
+    groups = overview(lake, month=month, engine=engine)
+    if as_json:
+        write_json({"month": month, "engine": engine, "groups": groups.to_dicts()})
+    else:
+        told = [[*row[:-1], None if row[-1] is None else Decimal(row[-1]) / 100] for row in groups.iter_rows()]
+        write_table([name.replace("_", " ") for name in groups.columns[:-1]] + [P95.removesuffix("_hundredths")], told)
+    return CLEAN if set(groups["kind"]) <= {MATCHED, NOT_COMPARED} else FINDINGS
 
 
 COMMAND = Command("reconcile", reconcile, WEIGH, order=1)

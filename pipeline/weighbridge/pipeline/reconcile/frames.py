@@ -15,10 +15,12 @@ from typing import TypeAlias
 import narwhals as nw
 import polars as pl
 
-from weighbridge.pipeline.reconcile.engines.engine import POLARS, Frame, current
+from weighbridge.pipeline.reconcile.engines import engine as engines
+from weighbridge.pipeline.reconcile.engines.engine import POLARS, current
 from weighbridge.pipeline.reconcile.engines.on_polars import engine as polars
 from weighbridge.pipeline.reconcile.engines.sums import exact_sum
 
+Frame: TypeAlias = engines.Frame
 Expr: TypeAlias = nw.Expr
 
 KEY = ("attempt_lo", "attempt_hi")

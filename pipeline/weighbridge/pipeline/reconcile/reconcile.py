@@ -13,6 +13,8 @@ from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
+from weighbridge.pipeline.reconcile.engines import Engine, using
+from weighbridge.pipeline.reconcile.engines.engine import POLARS
 from weighbridge.pipeline.reconcile.found import gap_findings
 from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
 from weighbridge.pipeline.reconcile.found.evidence import with_segments
@@ -58,6 +60,7 @@ def reconcile(
     ids_grace_days: int = GRACE_DAYS,
     as_of: date | None = None,
     lateness: Lateness | None = None,
+    engine: str | Engine = POLARS,
 ) -> ReconcileResult:
     """Match, explain and price; write `reconciled`, `gap_cause` and `finding`.
 
@@ -70,16 +73,18 @@ def reconcile(
         ids_grace_days: of the newest days of the lake, how many may still get token ids (see `announced`).
         as_of: the UTC day it is: what may still come makes an amount provisional; null: everything is final.
         lateness: until when it may; two days by default.
+        engine: what computes: polars, duckdb or spark. The rows are the same.
 
     Raises:
-        ConfigError: `month` is no month.
+        ConfigError: `month` is no month, or the engine is not installed.
+        SumError: a sum is beyond 64 bits.
         LakeBusyError: another process is writing.
     """
     asked = months_of(lake) if month is None else (checked(month),)
     prices = prices_used(lake)
     found: list[Finding] = []
     total = Outcome()
-    with lake.lock():
+    with using(engine), lake.lock():
         for period in asked:
             of_month = Month(lake, period, prices, as_of, lateness or Lateness())
             outcome = reconcile_month(of_month)

@@ -126,8 +126,10 @@ def made_of(home: Home, result: IngestResult) -> Made:
 def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
     """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
     lake = home.lake()
-    grace = home.settings.ids_grace_days
-    return {month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace) for month in months}
+    grace, engine = home.settings.ids_grace_days, home.settings.engine
+    return {
+        month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace, engine=engine) for month in months
+    }
 
 
 def check(home: Home, days: Collection[date], today: date) -> Validation:

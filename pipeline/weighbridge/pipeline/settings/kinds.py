@@ -16,6 +16,8 @@ from weighbridge.pipeline.settings.shape import InsideError, Kind, Shape
 from weighbridge.schemas.enumerations import Severity
 from weighbridge.schemas.identity import NAME
 
+# What may compute a reconciliation; `reconcile.engines` has one module for each.
+ENGINES = ("polars", "duckdb", "spark")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _CENTURY = 36_500
 _FEWEST_DAYS, _MOST_DAYS = 7, 366
@@ -205,6 +207,7 @@ PATHS = Kind("a list of texts", (list,), _paths)
 WHOLE = Kind("a whole number", (int,), _whole)
 ZONE = Kind("text", (str,), _zone)
 LEVEL = Kind("text", (str,), _one_of(LOG_LEVELS))
+ENGINE = Kind("text", (str,), _one_of(ENGINES))
 LINE = Kind("text", (str,), _line)
 SOME = Kind("a whole number", (int,), _some)
 DAYS = Kind("a whole number", (int,), _days)

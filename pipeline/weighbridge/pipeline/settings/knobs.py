@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weighbridge.pipeline.settings.kinds import (
+    ENGINE,
     LEVEL,
     LINE,
     LOCATION,
@@ -52,6 +53,11 @@ class Settings:
     )
     log_level: str = field(
         metadata=_knob(LEVEL, "warning", "what the log on standard error tells: debug, info, warning or error")
+    )
+    engine: str = field(
+        metadata=_knob(
+            ENGINE, "polars", "what computes reconciliations: polars, duckdb or spark, with the same digits"
+        )
     )
     price_age_days: int = field(
         metadata=_knob(WHOLE, 90, "doctor gives notice of prices not compared with their source for longer")

@@ -16,11 +16,12 @@ from typing import Any, Protocol, TypeAlias
 import narwhals as nw
 import polars as pl
 
+from weighbridge.pipeline.settings.kinds import ENGINES
 from weighbridge.schemas.errors import ConfigError
 
 Frame: TypeAlias = nw.LazyFrame[Any]
 
-POLARS, DUCKDB, SPARK = ENGINES = ("polars", "duckdb", "spark")
+POLARS, DUCKDB, SPARK = ENGINES
 _MODULES = {POLARS: "on_polars", DUCKDB: "on_duckdb", SPARK: "on_spark"}
 _PACKAGES = {DUCKDB: ("duckdb", "duckdb"), SPARK: ("pyspark", "weighbridge[spark]")}
 

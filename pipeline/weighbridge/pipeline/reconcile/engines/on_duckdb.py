@@ -17,14 +17,16 @@ from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_NUMBERS = count()
+
 
 @dataclass(slots=True)
 class OnDuckdb:
-    """One connection in memory, which lasts as long as the engine."""
+    """A connection in memory. What was kept there is given up with the engine."""
 
     connection: DuckDBPyConnection
     name: str = DUCKDB
-    _numbers: Any = field(default_factory=count)
+    _kept: list[str] = field(default_factory=list)
 
     def frame(self, rows: pl.DataFrame | pl.LazyFrame) -> Frame:
         """The rows as Arrow, which DuckDB reads where they lie."""
@@ -39,10 +41,11 @@ class OnDuckdb:
 
     def kept(self, frame: Frame) -> Frame:
         """The rows in a table of their own, until the engine is closed."""
-        name = f"kept_{next(self._numbers)}"
+        name = f"weighbridge_kept_{next(_NUMBERS)}"
         relation: Any = frame.to_native()
         with told_of_sums():
             relation.create(name)
+        self._kept.append(name)
         return nw.from_native(self.connection.table(name))
 
     def collected(self, frame: Frame) -> pl.DataFrame:
@@ -55,12 +58,18 @@ class OnDuckdb:
 
     def close(self) -> None:
         """Give the memory back."""
-        self.connection.close()
+        for name in self._kept:
+            self.connection.execute(f"DROP TABLE IF EXISTS {name}")
+        self._kept.clear()
 
 
 def engine() -> OnDuckdb:
-    """A new connection, with as many threads as Polars has."""
+    """The connection of this process, with as many threads as Polars has.
+
+    Narwhals computes some functions on that one whatever relation it is given, and relations of two do not mix.
+    """
     import duckdb  # noqa: PLC0415 - an optional package
 
-    connection = duckdb.connect(config={"threads": pl.thread_pool_size()})
+    connection = duckdb.default_connection()
+    connection.execute(f"SET threads = {pl.thread_pool_size()}")
     return OnDuckdb(connection)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import narwhals as nw
 import polars as pl
 
+from weighbridge.pipeline.reconcile.engines.sums import exact_sum
 from weighbridge.pipeline.reconcile.frames import Expr, Frame, tokens
 from weighbridge.schemas.enumerations import Grade
 
@@ -71,13 +72,13 @@ def learnt(seen: Frame) -> Frame:
         attempts is taken, then the one with the smaller share per message.
     """
     place = (*CELL, "cell_messages", "remaining")
-    known = seen.group_by(*place).agg(attempts=nw.col("attempts").sum().cast(nw.Int64))
+    known = seen.group_by(*place).agg(attempts=exact_sum(nw.col("attempts")))
     fits = _fits(known, _lines(_commonest(known)))
     best = fits.with_columns(most=nw.col("fitting").max().over(*CELL)).filter(nw.col("fitting") == nw.col("most"))
     least = best.with_columns(least=nw.col("per_message").min().over(*CELL))
     best = least.filter(nw.col("per_message") == nw.col("least"))
     chosen = best.group_by(*CELL, "per_message", "fitting").agg(per_request=nw.col("per_request").min())
-    pupils = known.group_by(*CELL).agg(pupils=nw.col("attempts").sum().cast(nw.Int64))
+    pupils = known.group_by(*CELL).agg(pupils=exact_sum(nw.col("attempts")))
     majority = (nw.col("fitting") >= LEAST_ATTEMPTS) & (nw.col("fitting") * 2 > nw.col("pupils"))
     adds = nw.col("per_request") + nw.col("per_message") > 0
     agreed = chosen.join(pupils, on=list(CELL), how="inner").filter(majority & adds)
@@ -134,5 +135,5 @@ def _fits(points: Frame, lines: Frame) -> Frame:
         lines.join(points, on=list(CELL), how="inner")
         .with_columns(hits=hits)
         .group_by(*CELL, "per_request", "per_message")
-        .agg(fitting=nw.col("hits").sum().cast(nw.Int64))
+        .agg(fitting=exact_sum(nw.col("hits")))
     )

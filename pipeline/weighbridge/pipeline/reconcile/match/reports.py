@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import narwhals as nw
 
+from weighbridge.pipeline.reconcile.engines.sums import exact_sum
 from weighbridge.pipeline.reconcile.frames import (
     KEY,
     Expr,
@@ -105,14 +106,14 @@ def _several(rows: Frame) -> Frame:
         figure = nw.col(f"tokens_{direction}")
         sums[f"counted_{direction}"] = figure.count().cast(nw.Int64)
         sums[f"reported_{direction}"] = total(figure)
-        sums[f"repeated_{direction}"] = nw.when(again).then(figure).otherwise(tokens(0)).sum().cast(nw.Int64)
+        sums[f"repeated_{direction}"] = exact_sum(nw.when(again).then(figure).otherwise(tokens(0)))
         sums[f"children_{direction}"] = total(nw.when(~again & (nw.col("child") > 0)).then(figure))
     grouped = (
         _repetitions(rows)
         .group_by(*KEY)
         .agg(
             **{f"r_{name}": _of_the_attempt(name) for name in _DESCRIPTION},
-            **{name: nw.col(name).sum().cast(nw.Int64) for name in ("empty", "contradictory", "unknown")},
+            **{name: exact_sum(nw.col(name)) for name in ("empty", "contradictory", "unknown")},
             **{name: total(nw.when(~again).then(nw.col(name))) for name in _EVIDENCE},
             **sums,
             reporter=nw.col("source").min(),
@@ -160,7 +161,7 @@ def _same_in_all(rows: Frame, counted: Expr) -> Frame:
         **told,
     )
     sums = {
-        f"all_{direction}": nw.when(counted).then(nw.col(f"tokens_{direction}")).sum().over(*KEY, "source")
+        f"all_{direction}": exact_sum(nw.when(counted).then(nw.col(f"tokens_{direction}"))).over(*KEY, "source")
         for direction in Direction
     }
     rows = rows.with_columns(**sums)

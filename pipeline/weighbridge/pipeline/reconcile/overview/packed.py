@@ -140,7 +140,8 @@ def _percentiles(numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def _figure(numbers: Ints) -> Ints:
-    return (numbers & (2 * _SHIFT - 1)) - _SHIFT
+    figures: Ints = (numbers & (2 * _SHIFT - 1)) - _SHIFT
+    return figures
 
 
 def _stretches(runs: list[Any], at_once: int) -> list[list[Any]]:

@@ -36,6 +36,7 @@ class Spill:
     _frames: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _empty: dict[str, pl.DataFrame] = field(default_factory=dict)
     _size: int = 0
+    _rows: dict[int, int] = field(default_factory=dict)
     _files: dict[tuple[str, int], list[Path]] = field(default_factory=dict)
 
     def add(self, name: str, rows: pl.DataFrame) -> None:
@@ -48,9 +49,9 @@ class Spill:
             self._put_away()
 
     def buckets(self, *names: str) -> Iterator[dict[str, pl.DataFrame]]:
-        """The rows of each name, bucket by bucket; all at once where none went to disk, nothing where there are none.
+        """The rows of each name, as many buckets at a time as may be held; all at once where none went to disk.
 
-        Names that nothing was added to are left out.
+        Names that nothing was added to are left out, and so are buckets without rows.
         """
         names = tuple(name for name in names if name in self._empty)
         if not self._files:
@@ -59,13 +60,23 @@ class Spill:
                 yield rows
             return
         self._put_away()
-        for bucket in range(BUCKETS):
-            rows = {name: self._read(name, bucket) for name in names}
-            if any(each.height for each in rows.values()):
-                yield rows
+        for together in self._together():
+            yield {name: self._read(name, together) for name in names}
 
-    def _read(self, name: str, bucket: int) -> pl.DataFrame:
-        held = [pl.read_ipc(path) for path in self._files.get((name, bucket), [])]
+    def _together(self) -> Iterator[list[int]]:
+        """Buckets with rows, as many of them as may be held together."""
+        held, size = [], 0
+        for bucket, rows in sorted(self._rows.items()):
+            if held and size + rows > self.held:
+                yield held
+                held, size = [], 0
+            held.append(bucket)
+            size += rows
+        if held:
+            yield held
+
+    def _read(self, name: str, buckets: list[int]) -> pl.DataFrame:
+        held = [pl.read_ipc(path) for bucket in buckets for path in self._files.get((name, bucket), [])]
         return pl.concat([self._empty[name], *held])
 
     def _put_away(self) -> None:
@@ -73,6 +84,7 @@ class Spill:
             whole = pl.concat(frames).with_columns(_bucket=pl.col("attempt_lo") & (BUCKETS - 1))
             for (bucket,), rows in whole.partition_by("_bucket", as_dict=True, include_key=False).items():
                 files = self._files.setdefault((name, bucket), [])
+                self._rows[bucket] = self._rows.get(bucket, 0) + rows.height
                 path = self.folder / f"{name}-{bucket:02d}-{len(files):05d}.arrow"
                 rows.write_ipc(path)
                 files.append(path)

@@ -1,0 +1,118 @@
+"""A whole reconciliation on each engine: the same rows, findings and digests; and what an engine may not do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import narwhals as nw
+import polars as pl
+import pytest
+from tests.pipeline.reconcile.conftest import World, crowd
+
+import weighbridge.pipeline.reconcile as room
+from weighbridge.pipeline.reconcile.engines import ENGINES, current, using
+from weighbridge.pipeline.reconcile.engines.engine import check_installed
+from weighbridge.pipeline.reconcile.engines.sums import exact_sum
+from weighbridge.pipeline.reconcile.frames import collected, frame_of
+from weighbridge.pipeline.reconcile.reconcile import reconcile
+from weighbridge.schemas.errors import ConfigError, SumError
+
+DRIVER = ("polars", "duckdb")
+
+
+def test_a_whole_reconciliation_is_the_same_on_duckdb(world: World) -> None:
+    """Every table that a reconciliation writes has the same digest, and what it says is the same."""
+    crowd(world, 60, 5)
+    world.prices()
+    found = {}
+    for engine in DRIVER:
+        lake = world.lake()
+        result = reconcile(lake, engine=engine)
+        found[engine] = (result, {table: lake.digest(table) for table in ("reconciled", "gap_cause", "finding")})
+    assert found["duckdb"] == found["polars"]
+    assert set(found["polars"][0].statuses) == {"MATCHED", "EXPLAINED", "UNEXPLAINED", "NOT_COMPARED"}
+
+
+def test_polars_computes_unless_another_is_named() -> None:
+    """Whatever happens inside the block, outside of it Polars is at work again."""
+    assert current().name == "polars"
+
+    def fail() -> None:
+        with using("duckdb") as engine:
+            assert current() is engine
+            assert engine.name == "duckdb"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert current().name == "polars"
+
+
+def test_an_engine_that_is_not_there_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which ones there are, and what to install."""
+    with pytest.raises(ConfigError, match="'sqlite' is no engine; choose one of polars, duckdb, spark"):
+        check_installed("sqlite")
+    monkeypatch.setattr("weighbridge.pipeline.reconcile.engines.engine.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"pip install weighbridge\[spark\]"):
+        check_installed("spark")
+    check_installed("polars")
+    assert ENGINES == ("polars", "duckdb", "spark")
+
+
+@pytest.mark.parametrize("engine", DRIVER)
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([2**62, 2**62 - 1], 2**63 - 1),
+        ([-(2**62), -(2**62)], -(2**63)),
+        ([2**63 - 1, -(2**63), 0, None], -1),
+        ([0, 0], 0),
+        ([2**63 - 1, 1], None),
+        ([-(2**63), -1], None),
+        ([2**62] * 7, None),
+    ],
+)
+def test_a_sum_is_exact_or_an_error(engine: str, values: list[int | None], total: int | None) -> None:
+    """Alone, by group, and over a window; a sum that fits only because of what is negative in it is a sum."""
+    rows = pl.DataFrame({"g": [1] * len(values), "x": values}, schema={"g": pl.Int64, "x": pl.Int64})
+    with using(engine):
+        frame = frame_of(rows)
+        asked: tuple[Callable[[], pl.DataFrame], ...] = (
+            lambda: collected(frame.select(s=exact_sum(nw.col("x")))),
+            lambda: collected(frame.group_by("g").agg(s=exact_sum(nw.col("x")))),
+            lambda: collected(frame.with_columns(s=exact_sum(nw.col("x")).over("g"))),
+        )
+        for ask in asked:
+            if total is None:
+                with pytest.raises(SumError, match=r"beyond 2\^63.*weighbridge validate") as told:
+                    ask()
+                assert str(values[0]) not in str(told.value)
+            else:
+                assert ask()["s"].unique().to_list() == [total]
+                assert ask()["s"].dtype == pl.Int64
+
+
+def test_other_failures_of_an_engine_are_not_taken_for_sums() -> None:
+    """A text that is no number."""
+    with using("polars"), pytest.raises(Exception, match="conversion") as told:
+        collected(frame_of(pl.DataFrame({"x": ["a"]})).select(nw.col("x").cast(nw.Int64)))
+    assert not isinstance(told.value, SumError)
+
+
+def test_functions_over_frames_make_no_sums_of_their_own() -> None:
+    """In the common subset every sum of figures goes through `exact_sum`; what is cast at once only counts."""
+    stray = []
+    for path in sorted(Path(room.__path__[0]).rglob("*.py")):
+        if path.name == "sums.py":
+            continue
+        tree = ast.parse(path.read_text())
+        if not any(isinstance(n, ast.Import) and any(a.name == "narwhals" for a in n.names) for n in ast.walk(tree)):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum":
+                text = ast.unparse(node.func.value)
+                if "tokens(1)" not in text and "_one(" not in text and "pl.col" not in text:
+                    stray.append(f"{path.name}:{node.lineno} {text}")
+    assert stray == []
