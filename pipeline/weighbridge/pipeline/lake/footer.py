@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -59,9 +60,8 @@ def footer(place: Place, about: Table, part: Part) -> Footer:
     stretches, first = [], 0
     for number in range(held.num_row_groups):
         group = held.row_group(number)
-        bounds = None if index is None else group.column(index).statistics
-        known = bounds is not None and bounds.has_min_max
-        stretches.append(Stretch(first, group.num_rows, bounds.min if known else None, bounds.max if known else None))
+        least, most = (None, None) if index is None else _ends(group.column(index).statistics)
+        stretches.append(Stretch(first, group.num_rows, least, most))
         first += group.num_rows
     return Footer(order, tuple(stretches))
 
@@ -70,3 +70,7 @@ def checked(about: Table, part: Part) -> Order:
     """The order of the rows of a file, found by reading its first key column."""
     ((_, rows),) = files(about.name, [part])
     return order_of(rows.select(about.key[0]).collect(engine="streaming")[about.key[0]])
+
+
+def _ends(said: Any) -> tuple[int | None, int | None]:
+    return (said.min, said.max) if said is not None and said.has_min_max else (None, None)

@@ -1,5 +1,6 @@
 """Where lazy frames are computed: Polars, DuckDB or Spark. The functions over them are the same."""
 
-from weighbridge.pipeline.reconcile.engines.engine import ENGINES, Engine, current, using
+from weighbridge.pipeline.reconcile.engines.engine import Engine, current, using
+from weighbridge.pipeline.settings.kinds import ENGINES
 
 __all__ = ["ENGINES", "Engine", "current", "using"]

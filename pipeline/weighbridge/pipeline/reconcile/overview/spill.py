@@ -65,7 +65,8 @@ class Spill:
 
     def _together(self) -> Iterator[list[int]]:
         """Buckets with rows, as many of them as may be held together."""
-        held, size = [], 0
+        held: list[int] = []
+        size = 0
         for bucket, rows in sorted(self._rows.items()):
             if held and size + rows > self.held:
                 yield held
