@@ -70,10 +70,10 @@ def _told(part: object, depth: int) -> Iterator[str]:
     if not isinstance(part, Mapping):
         return
     yield from _status(part)
-    for name in _NAMES:
-        told = part.get(name)
-        if isinstance(told, str) and told:
-            yield told
+    # The first of them tells it: beside `finish_reason`, vLLM's `stop_reason` is the stop string itself.
+    told = next((part[name] for name in _NAMES if isinstance(part.get(name), str) and part[name]), None)
+    if told is not None:
+        yield told
     if depth:
         for name in _OBJECTS:
             inside = part.get(name)
