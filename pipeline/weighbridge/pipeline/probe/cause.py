@@ -49,6 +49,7 @@ class Cause:
         order: of two that explain as much, the lower goes first.
         directions, weights: where it can occur.
         amounts: exact amounts it may stand for, each a guess of its own.
+        begins: whether it can be found here first; once found, it is looked for everywhere.
         learn: guesses that are made from the differences themselves; each must explain at least three of them.
         names: whether it names what no guess explains, this one difference alone.
         severity, engine_severity: of its finding, where usage is off and where the engine alone is.
@@ -62,6 +63,7 @@ class Cause:
     directions: tuple[Direction, ...] = _BOTH
     weights: tuple[Weight, ...] = (Weight.USAGE,)
     amounts: tuple[Amount, ...] = ()
+    begins: Callable[[Case], bool] = lambda _: True
     learn: Callable[[Left], Sequence[Amount]] | None = None
     names: Callable[[Left], bool] | None = None
     severity: Severity = Severity.WARNING

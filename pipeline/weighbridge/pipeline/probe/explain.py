@@ -3,9 +3,9 @@
     gap of a step = amounts of the guesses that were taken before + what is left
 
 A guess that was taken at one step goes on to all others: a template that is missing is missing everywhere, so the
-steps behind it part anew only where something else happens. A guess that undoes elsewhere what it explains here is none,
-nor is one that explains a prompt and not most others that differ from it in their text alone. Of guesses that explain
-equally many steps the first in order is taken, and the other causes are kept as alternatives.
+steps behind it part anew only where something else happens. A guess that undoes elsewhere what it explains here is
+none, nor is one that explains a prompt and not most others that differ from it in their text alone. Of guesses that
+explain equally many steps the first in order is taken, and the other causes are kept as alternatives.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _holds_of_texts(explained: Sequence[Case], told: Sequence[Case]) -> bool:
 def _guesses(left: Left) -> list[_Guess]:
     found = []
     for one in all_causes():
-        if one.applies(left.case):
+        if one.applies(left.case) and one.begins(left.case):
             found += [_Guess(one, amount, learnt=False) for amount in one.amounts]
             if one.learn is not None:
                 found += [_Guess(one, amount, learnt=True) for amount in one.learn(left)]

@@ -24,6 +24,8 @@ CAUSE = Cause(
     order=70,
     directions=(Direction.OUTPUT,),
     weights=(Weight.USAGE, Weight.ENGINE),
+    # Where a stop string ended the answer, what is cut off is that string's; the convention shows at other steps.
+    begins=lambda case: not case.seen.answer.stop_asked,
     amounts=(_one_each, _by_engine),
     severity=Severity.NOTICE,
 )
