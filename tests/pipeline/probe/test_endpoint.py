@@ -9,6 +9,7 @@ import pytest
 from tests.pipeline.probe.conftest import DAY, NO_PRICES, Probed
 from tests.pipeline.probe.served import MODEL, Scale
 
+from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.probe.api import all_apis
 from weighbridge.pipeline.probe.endpoint import Endpoint, ProbeError
 from weighbridge.pipeline.probe.estimate import Estimate
@@ -151,6 +152,23 @@ def test_another_machine_is_asked_only_with_yes_and_the_cost_is_said_before() ->
     # Each: 31 bytes, 16 around the message, 64 around the prompt; 16 and 1 tokens out.
     assert "Say --yes" in str(no.value)
     assert said == []
+
+
+def test_the_cost_is_that_of_the_price_book() -> None:
+    # 222 tokens at 0.15 and 17 at 0.60 for a million: 33.3 + 10.2 millionths.
+    wanted = Wanted(endpoint="https://api.openai.com/v1", model="gpt-4o-mini", steps=["plain", "cut"])
+    with pytest.raises(ConfigError, match=r"at most 0\.0000435 USD"):
+        run(wanted, PriceBook.load(), DAY)
+
+
+def test_an_answer_that_does_not_end_is_given_up(scale: Scale, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weighbridge.pipeline.probe.endpoint._WHOLE", -1)
+    with pytest.raises(ProbeError, match="did not end in time"):
+        _bare(scale)
+    monkeypatch.undo()
+    monkeypatch.setattr("weighbridge.pipeline.probe.endpoint.MOST_BYTES", 100)
+    with pytest.raises(ProbeError, match="it sent more than"):
+        _bare(scale)
 
 
 def test_metrics_of_another_host_are_not_read(scale: Scale) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 16 * 2**20  # of an answer or a scrape
 LONGEST_WAIT_S: Final = 30.0
 TRIES: Final = 3
+_WHOLE: Final = 10  # times the timeout of one wait
 _NOT_OFFERED: Final = frozenset({400, 404, 405, 413, 415, 422, 501})
 _ADVICE: Final[Mapping[int, str]] = {
     401: "name the environment variable that holds its key with --key-env",
@@ -110,7 +111,7 @@ class Wire:
         endpoint, api: where and how.
         key_env: the environment variable that holds the key; null: none is sent.
         most: requests that may be sent in all.
-        timeout_s: of connecting, and of each wait for more of an answer.
+        timeout_s: of connecting, and of each wait for more of an answer; a whole answer may take ten times as long.
         sent: requests that were sent.
     """
 
@@ -176,7 +177,7 @@ class Wire:
                         return wait, None
                 if not response.is_success:
                     raise _refused(status)
-                raw = _bounded(response)
+                raw = self._bounded(response)
                 kind = response.headers.get("content-type", "")
                 told = {name.lower(): value for name, value in response.headers.items()}
         except httpx.HTTPError as error:
@@ -184,6 +185,17 @@ class Wire:
         if stream and "text/event-stream" in kind:
             return 0.0, Answered(None, tuple(_events(raw)), told)
         return 0.0, Answered(_object(raw), None, told)
+
+    def _bounded(self, response: httpx.Response) -> bytes:
+        """All of an answer, if it ends in time and is no larger than an answer can be."""
+        held, until = bytearray(), time.monotonic() + _WHOLE * self.timeout_s
+        for piece in response.iter_bytes():
+            held += piece
+            if len(held) > MOST_BYTES:
+                raise ProbeError(f"it sent more than {MOST_BYTES // 2**20} MiB; this is no answer to a prompt of ours")
+            if time.monotonic() > until:
+                raise ProbeError("its answer did not end in time; ask for more with --timeout, or for less of it")
+        return bytes(held)
 
     def get(self, url: str) -> str:
         """The text of a page of the same host, such as `/metrics`. The key is not sent along.
@@ -197,7 +209,7 @@ class Wire:
             with self._client.stream("GET", url) as response:
                 if not response.is_success:
                     raise ProbeError(f"the metrics answered with status {response.status_code}; check --metrics")
-                return _bounded(response).decode("utf-8")
+                return self._bounded(response).decode("utf-8")
         except httpx.HTTPError as error:
             raise ProbeError(f"the metrics could not be read ({type(error).__name__}); check --metrics") from None
         except UnicodeDecodeError:
@@ -222,15 +234,6 @@ def _wait(told: str | None) -> float | None:
     except ValueError:
         return 1.0
     return wait if 0 <= wait <= LONGEST_WAIT_S else None
-
-
-def _bounded(response: httpx.Response) -> bytes:
-    held = bytearray()
-    for piece in response.iter_bytes():
-        held += piece
-        if len(held) > MOST_BYTES:
-            raise ProbeError(f"it sent more than {MOST_BYTES // 2**20} MiB; this is no answer to a prompt of ours")
-    return bytes(held)
 
 
 def _object(raw: bytes) -> Mapping[str, Any]:

@@ -40,7 +40,11 @@ class Estimate:
     currency: str | None
 
     def __str__(self) -> str:
-        cost = "no price is known for this model" if self.amount is None else f"at most {self.amount:f} {self.currency}"
+        cost = (
+            "no price is known for this model"
+            if self.amount is None
+            else f"at most {self.amount.normalize():f} {self.currency}"
+        )
         return f"{self.requests} requests, at most {self.input:,} tokens in and {self.output:,} out; {cost}"
 
 
