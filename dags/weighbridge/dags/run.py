@@ -20,6 +20,7 @@ from prefect.artifacts import (
 
 from weighbridge.dags import work
 from weighbridge.dags.safety import guarded
+from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import GateRefusedError
 from weighbridge.pipeline.run.home import Home, open_home
 from weighbridge.pipeline.run.month import months_due, span_of_month, steps_of
@@ -153,6 +154,7 @@ def run_of(name: str, config: Path | None) -> Iterator[Run]:
     home = guarded(open_home)(find_config(config, os.environ))
     with turn(home, wait_s=WAIT_S):
         guarded(patiently)(lambda: settle(home), WAIT_S)
+        guarded(patiently)(lambda: notice(home, datetime.now(UTC)), WAIT_S)
         key = f"weighbridge-{name}-progress"
         progress = create_progress_artifact(progress=0.0, key=key, description="How much of the run is done")
         run = Run(name, home, datetime.now(UTC).date(), progress)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
-import re
 import resource
 import sys
 from collections.abc import Mapping
@@ -116,8 +114,6 @@ def show_progress() -> None:
 
 def user_name() -> str:
     """The user of this system, in the letters a name may have."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = ""
-    return re.sub(r"[^A-Za-z0-9._:/@-]", "-", name).lstrip("._:/@-")[:128] or "unknown"
+    from weighbridge.pipeline.run.changes import user
+
+    return user()

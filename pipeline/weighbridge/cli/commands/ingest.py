@@ -77,6 +77,7 @@ def ingest(
     `--from litellm` goes on where the last one ended; the settings say where the database is. Exit 1 where rows went
     to quarantine.
     """
+    from weighbridge.pipeline.run.changes import notice
     from weighbridge.pipeline.run.pull import pull_in
     from weighbridge.pipeline.run.rooms import Intake, made_of, priced_in, set_prices, take_in
 
@@ -92,6 +93,7 @@ def ingest(
         tenant=tenant,
         task=task,
     )
+    notice(home, datetime.now(UTC), mappings=[] if mapping is None else [mapping])
     if paths:
         result = take_in(home, paths, intake)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,7 @@ def reconcile(
     """
     from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.reconcile.reconcile import reconcile as weigh
+    from weighbridge.pipeline.run.changes import notice
     from weighbridge.pipeline.run.night import days_of, read_anew, set_prices
 
     home = home_of(ctx, config, log_level)
@@ -52,6 +54,7 @@ def reconcile(
     chosen = engine or home.settings.engine
     if summary:
         return _summarise(lake, month, chosen, as_json=as_json)
+    notice(home, datetime.now(UTC))
     months = (month,) if month else months_of(lake)
     days = days_of(lake, months)
     read_anew(home, days)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
+from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import Span, Step, Work
 from weighbridge.pipeline.run.steps import ANEW, READ, RECONCILE, REPORT, SHARE, SHARE_AGAIN, settle
@@ -59,6 +60,7 @@ def backfill(
     span = span_of(first, last, today)
     with turn(home, wait_s=wait_s):
         patiently(lambda: settle(home), wait_s)
+        patiently(lambda: notice(home, datetime.combine(today, time.min, UTC)), wait_s)
         done = walk(home, steps_of(release_again=release_again), today=today, span=span, wait_s=wait_s)
     return Backfill(
         days=done.units.get(READ.name, ()),

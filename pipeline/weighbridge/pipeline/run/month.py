@@ -20,6 +20,7 @@ from weighbridge.pipeline.close.gates import ClosePolicy
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.reconcile.period import checked, ends
+from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.forgotten import BILLED, forgotten
 from weighbridge.pipeline.run.home import Home
@@ -94,6 +95,7 @@ def close_books(home: Home, month: str, *, by: str, now: datetime, early: str | 
     matters = Materiality.of(settings.material)
     policy = ClosePolicy(**settings.close, ids_grace_days=settings.ids_grace_days, materiality=matters)
     lake = home.lake()
+    notice(home, now)
     with spoken(f"closing {month}"), lake.lock():
         closed = closes(lake)
         if month not in closed:

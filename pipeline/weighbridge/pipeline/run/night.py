@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.content.recompress import Recompressed
 from weighbridge.pipeline.ingest.door import holds_files
 from weighbridge.pipeline.ingest.ingest import IngestResult
+from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.pull import together
@@ -115,12 +116,15 @@ def night(
         DiskFullError: the next run goes on from there.
         WeighbridgeError: a source failed of which the settings say that this stops a night.
     """
-    today = today or datetime.now(UTC).date()
+    now = datetime.now(UTC) if today is None else datetime.combine(today, time.min, UTC)
+    today = now.date()
     key_provider(home.settings)
     if out is not None:
         home = replace(home, settings=replace(home.settings, reports=out))
     with turn(home, wait_s=wait_s):
         patiently(lambda: settle(home), wait_s)
+        mappings = [] if intake.mapping is None else [intake.mapping]
+        patiently(lambda: notice(home, now, mappings=mappings), wait_s)
         with spoken("taking files in"):
             taken = patiently(lambda: take_in(home, what_came(paths), intake), wait_s)
             fetched = fetch(home, attempt=lambda work: patiently(work, wait_s))

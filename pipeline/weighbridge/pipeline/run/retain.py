@@ -20,6 +20,7 @@ from weighbridge.pipeline.retention.places import Places
 from weighbridge.pipeline.retention.plan import RetentionPlan, plan
 from weighbridge.pipeline.retention.policy import RetentionPolicy
 from weighbridge.pipeline.retention.subject import Subject
+from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.forgotten import LEDGER
 from weighbridge.pipeline.run.home import Home
@@ -97,6 +98,7 @@ def retain(
 
 def deleted(home: Home, *, today: date, now: datetime, by: str, accept_clock: bool = False) -> Retained:
     """As `retain`, for a caller that holds the turn."""
+    notice(home, now)
     lake = home.lake()
     with spoken("deleting what is past its time"), lake.lock():
         if not accept_clock:
