@@ -24,21 +24,26 @@ def explain(
         str,
         typer.Argument(
             metavar="ID",
-            help="First 8 or more digits of a finding, an attempt or a file digest; or a provider's whole response id.",
+            help=(
+                "First 8 or more digits of a finding, an attempt, a file digest or a row of prices; a provider's whole "
+                "response id; a line of an invoice; a figure, as the report or `diff` names it."
+            ),
         ),
     ],
+    depth: Annotated[
+        int | None, typer.Option("--depth", metavar="LEVELS", min=0, help="So many levels down. Default: all.")
+    ] = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
     """Show why a figure is what it is.
 
-    From a finding, an attempt or a file down to the raw leaves and their place in a file.
+    From a figure, a finding, an attempt, an amount or a file down to the raw leaves and their place in a file.
     """
-    from weighbridge.pipeline.reconcile.tree.explain import explain as explained
+    from weighbridge.pipeline.run.explained import explained
 
-    home = home_of(ctx, config, log_level)
-    root = explained(home.lake(), found, home.key)
+    root = explained(home_of(ctx, config, log_level), found, depth)
     if as_json:
         write_json(root.to_dict())
     else:

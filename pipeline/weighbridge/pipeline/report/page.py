@@ -18,7 +18,7 @@ from weighbridge.pipeline.report import svg
 from weighbridge.pipeline.report.exact import added
 from weighbridge.pipeline.report.format import plain, shown
 from weighbridge.pipeline.report.period import Period
-from weighbridge.pipeline.report.sheet import BLANK, Block, Chart, Column, Kind, Row, Section, Sheet, Value
+from weighbridge.pipeline.report.sheet import BLANK, TOTAL, Block, Chart, Column, Kind, Row, Section, Sheet, Value
 
 # Names up to this length stay on one line where there is room.
 SHORT_WORD = 26
@@ -40,6 +40,7 @@ class Cell:
         badge: it is a word of a closed enumeration.
         bar: width of its bar in per cent, where it has one.
         prose: it is a sentence.
+        figure: its name below the period, where it is a figure.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Cell:
     badge: bool = False
     bar: str | None = None
     prose: bool = False
+    figure: str = ""
 
 
 def pieces(text: str) -> list[str]:
@@ -65,14 +67,17 @@ def render(
     edition: str,
     simulated: bool,
     digest: str,
+    named: bool = True,
 ) -> str:
-    """The whole page."""
+    """The whole page; `named`: whether figures bear the names that `explain` takes."""
     room = _room()
+    # Figures of a month are named, so that `explain` can be asked about them.
+    month = period.month if named and period.month else ""
     worn = look(_SIMULATED_PAPER if simulated else "")
     return room.get_template("page.html").render(
         style=Markup(worn.style),  # noqa: S704 - our own file, not data
         policy=Markup(worn.policy),  # noqa: S704 - our own words and a digest
-        sections=[_section(room, section, blocks, period) for section, blocks in sections],
+        sections=[_section(room, section, blocks, period, month) for section, blocks in sections],
         period=period,
         title=title,
         edition=edition,
@@ -98,10 +103,12 @@ _SIMULATED_PAPER = (
 )
 
 
-def _section(room: Environment, section: Section, blocks: tuple[Block, ...], period: Period) -> dict[str, Any]:
+def _section(
+    room: Environment, section: Section, blocks: tuple[Block, ...], period: Period, month: str
+) -> dict[str, Any]:
     kept = [block for block in blocks if not isinstance(block, Sheet) or block.page]
     shown_blocks = [{"what": type(block).__name__, "it": _prepared(block, period)} for block in kept]
-    body = room.get_template(section.template).render(blocks=shown_blocks)
+    body = room.get_template(section.template).render(blocks=shown_blocks, month=month)
     return {"anchor": section.anchor, "title": section.title, "body": Markup(body)}  # noqa: S704 - autoescaped above
 
 
@@ -137,10 +144,10 @@ def table(sheet: Sheet, period: Period) -> dict[str, Any]:
         "note": sheet.note,
         "left_off": f"{len(kept):,} of {len(sheet.rows):,} rows are shown here; the files hold all." if hidden else "",
         "heads": [{"label": column.label, "style": "n" if column.numeric else ""} for column in columns],
-        "rows": [_cells(sheet, row, columns) for row in kept],
+        "rows": [_cells(sheet, row, columns, name) for row, name in zip(kept, sheet.row_names(len(kept)), strict=True)],
         "named": [_named(sheet, row) for row in kept],
         "rest": _cells(sheet, rest, columns, foot=True) if rest else None,
-        "total": _cells(sheet, sheet.total, columns, foot=True) if sheet.total else None,
+        "total": _cells(sheet, sheet.total, columns, TOTAL, foot=True) if sheet.total else None,
     }
 
 
@@ -160,9 +167,16 @@ def _rest(sheet: Sheet, hidden: Sequence[Row]) -> Row:
     return tuple(sums)
 
 
-def _cells(sheet: Sheet, row: Row, columns: Sequence[Column], *, foot: bool = False) -> list[Cell]:
+def _cells(
+    sheet: Sheet, row: Row, columns: Sequence[Column], name: str | None = None, *, foot: bool = False
+) -> list[Cell]:
     named = _named(sheet, row)
     cells = [named[column.name] for column in columns]
+    if name:
+        cells = [
+            replace(cell, figure=f"{sheet.name}/{name}/{column.name}") if column.numeric else cell
+            for cell, column in zip(cells, columns, strict=True)
+        ]
     return (
         [replace(cell, style=cell.style.removeprefix("c "), badge=False, bar=None) for cell in cells] if foot else cells
     )

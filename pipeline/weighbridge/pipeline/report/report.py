@@ -106,7 +106,15 @@ def _written(view: View, out: Path, title: str, edition: str) -> ReportFiles:
     filled = contents(view, edition)
     sheets = [sheet for _, blocks in filled for sheet in sheets_of(blocks)]
     digest = digest_of(sheets)
-    page = render(filled, view.period, title=title, edition=EDITIONS[edition], simulated=view.simulated, digest=digest)
+    page = render(
+        filled,
+        view.period,
+        title=title,
+        edition=EDITIONS[edition],
+        simulated=view.simulated,
+        digest=digest,
+        named=edition == BILLING,
+    )
     html = page_of(out, view.period.name, edition)
     html.parent.mkdir(parents=True, exist_ok=True)
     xlsx, folder = html.with_suffix(".xlsx"), html.with_name(f"{html.stem}-csv")

@@ -6,7 +6,8 @@ the same values in their own way. Null is unknown, and is shown as such.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -14,6 +15,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
+from weighbridge.schemas.identity import framed
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.report.view import View
@@ -41,6 +44,10 @@ class Kind(StrEnum):
     DAY = "day"
 
 
+# What a row is about, by which it is named.
+_ABOUT = frozenset({Kind.TEXT, Kind.CODE, Kind.DAY})
+_DIGITS = 8
+TOTAL = "total"
 NUMERIC = frozenset({Kind.COUNT, Kind.SIGNED, Kind.DECIMAL, Kind.MEAN, Kind.MONEY, Kind.SHARE, Kind.CHANGE})
 
 
@@ -138,17 +145,38 @@ class Sheet:
         place = self.index(column)
         about = self.columns[place]
         money = row[self.index(about.currency_in)] if about.currency_in else about.currency
-        return Figure(row[place], about.kind, self.name, None if money is None else str(money))
+        name = f"{self.name}/{self._name(row)}/{column}"
+        return Figure(row[place], about.kind, self.name, None if money is None else str(money), name)
+
+    def row_names(self, most: int | None = None) -> Iterator[str]:
+        """The names of the first rows, in order.
+
+        A row is named by what it is about, its texts and days, not by its place: the same row keeps its name when
+        others come before it. Rows that are about the same are told apart by their order.
+        """
+        seen: dict[str, int] = {}
+        for row in self.rows[:most]:
+            name = hashlib.sha256(framed(*map(str, self._about(row)))).hexdigest()[:_DIGITS]
+            seen[name] = seen.get(name, 0) + 1
+            yield name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+    def _name(self, row: Row) -> str:
+        place = next((place for place, each in enumerate(self.rows) if each is row), None)
+        return TOTAL if place is None else list(self.row_names(place + 1))[-1]
+
+    def _about(self, row: Row) -> list[Value]:
+        return [value for column, value in zip(self.columns, row, strict=True) if column.kind in _ABOUT]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number in prose, and the sheet it can be looked up in."""
+    """A number in prose, the sheet it can be looked up in, and its name below the period."""
 
     value: Value
     kind: Kind
     sheet: str
     currency: str | None = None
+    name: str = ""
 
 
 Part = str | Figure

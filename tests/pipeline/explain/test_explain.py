@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, SEGMENT, World, key
 
+from weighbridge.pipeline.explain.explain import explain
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile.reconcile import reconcile
-from weighbridge.pipeline.reconcile.tree.explain import explain
 from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
@@ -131,11 +131,11 @@ def test_a_tree_is_plain_json(lake: Lake) -> None:
 
 def test_what_is_not_there_and_what_is_there_twice_are_said(lake: Lake, world: World) -> None:
     """With the candidates, so that one of them can be chosen."""
-    with pytest.raises(ConfigError, match="no finding, attempt or segment has an id that begins with 9999999999"):
+    with pytest.raises(ConfigError, match="nothing here has an id that begins with 9999999999"):
         explain(lake, "9999999999")
-    with pytest.raises(ConfigError, match="is no id"):
+    with pytest.raises(ConfigError, match="is no id of ours"):
         explain(lake, "1234567")
-    with pytest.raises(ConfigError, match="is no id"):
+    with pytest.raises(ConfigError, match="is no id of ours"):
         explain(lake, "all of it")
     world.attempt(1)
     world.attempt(3, attempt_hi=1 << 32, attempt_lo=77)

@@ -1,0 +1,29 @@
+"""Explain whatever has a name in an installation: its lake, its reports and its closes."""
+
+from __future__ import annotations
+
+from weighbridge.pipeline.explain.explain import explain
+from weighbridge.pipeline.reconcile.tree.node import Node
+from weighbridge.pipeline.report.period import period_of
+from weighbridge.pipeline.report.view import View
+from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.rooms import all_months, closes_for, is_simulated, records_of
+
+
+def explained(home: Home, name: str, depth: int | None = None) -> Node:
+    """The tree behind a finding, an attempt, a file, a row of prices, a line of an invoice or a figure.
+
+    Raises:
+        ConfigError: nothing is called so, or several things are.
+        DamagedError: it is a figure of a closed month, and its pack is not the one that was closed.
+    """
+    lake = home.lake()
+
+    def view(month: str) -> View | None:
+        if month not in all_months(lake):
+            return None
+        period = period_of(month=month, first=None, last=None, zone=home.settings.timezone, held=[])
+        simulated = is_simulated(lake)
+        return View(records_of(home, month), period, simulated=simulated, closes=closes_for(home, month))
+
+    return explain(lake, name, home.key, packs=home.settings.closes, views=view, depth=depth)
