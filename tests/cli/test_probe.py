@@ -9,6 +9,9 @@ import pytest
 from tests.cli.conftest import Terminal
 from tests.pipeline.probe.served import MODEL, Scale, serving
 
+from weighbridge.cli.commands.probe import _AGAINST
+from weighbridge.pipeline.probe.case import Against
+
 
 @pytest.fixture(scope="module")
 def _server() -> Iterator[Scale]:
@@ -42,9 +45,16 @@ def test_a_fault_is_printed_with_cause_and_cure(weighbridge: Terminal, scale: Sc
     scale.with_faults(tools=False)
     ran = weighbridge("probe", scale.address, "--model", MODEL, *STEPS)
     assert ran.code == 1
-    assert "tools_longer, input: usage says 51, growth 87, difference -36 tokens" in ran.out
+    assert (
+        "tools_longer, input: usage says 51, by what the same words weigh elsewhere 87, difference -36 tokens"
+        in ran.out
+    )
     assert "cause: tools_not_counted: Tools are not counted" in ran.out
     assert "cure:  Check that tools are switched on" in ran.out
+
+
+def test_every_word_for_what_is_held_against_is_there() -> None:
+    assert set(_AGAINST) == {str(word) for word in Against}
 
 
 def test_json_has_the_first_parting_and_the_digest_of_the_prompts(weighbridge: Terminal, scale: Scale) -> None:

@@ -123,24 +123,34 @@ def _write(result: ProbeResult) -> None:
     write_line()
     first = result.first
     if first is None:
-        write_line(f"consistent: {_compared(result)} in {counted(len(result.seen), 'step')}")
+        write_line(f"consistent: {_compared(result)}")
         return
     if result.verdict == "consistent":
-        write_line(f"consistent: {_compared(result)} but for conventions, the first at")
+        write_line(f"consistent: {_compared(result)}; but for conventions, of which the first is at")
     _write_parting(first)
     others = len(result.partings) - 1
     if others:
         write_line(f"{counted(others, 'other')} in the last column; --json tells each with its figures")
 
 
+# What a weight is held against, in words.
+_AGAINST = {
+    "recount": "recount",
+    "limit": "the limit",
+    "engine": "the engine",
+    "content": "the first step and the words beyond it",
+    "plain": "the same prompt at the first step",
+    "growth": "by what the same words weigh elsewhere",
+}
 _WEIGHTS = ("usage", "recount", "engine")
 
 
 def _compared(result: ProbeResult) -> str:
     weights = ["usage"] + ["recount"] * (result.tokenizer is not None) + ["engine"] * (result.engine is not None)
+    steps = f"in {counted(len(result.seen), 'step')}"
     if len(weights) == 1:
-        return "usage agrees with itself; nothing else was weighed (--tokenizer, --metrics),"
-    return f"{' and '.join(weights)} agree"
+        return f"usage agrees with itself {steps}; nothing else was weighed (--tokenizer, --metrics)"
+    return f"{' and '.join(weights)} agree {steps}"
 
 
 def _write_parting(one: Parting) -> None:
@@ -154,7 +164,8 @@ def _write_parting(one: Parting) -> None:
 
 def _figures(one: Parting) -> str:
     said = "nothing" if one.observed is None else f"{one.observed:,}"
-    return f"says {said}, {one.against} {one.expected:,}, difference {one.difference:+,} tokens"
+    verb = "says" if len(one.weights) == 1 else "say"
+    return f"{verb} {said}, {_AGAINST[str(one.against)]} {one.expected:,}, difference {one.difference:+,} tokens"
 
 
 COMMAND = Command("probe", probe, CHECK, order=1)
