@@ -144,6 +144,8 @@ def test_what_a_row_cannot_be_without() -> None:
         *(("engine_gap", name) for name in ("counted", "attempted", "gap", "explained", "residual")),
         *(("engine_gap", name) for name in ("attempts", "across", "unknown", "reset")),
         ("engine_gap_cause", "tokens"),
+        *(("audit_cell", name) for name in ("rows", "pinned", "incomplete", "broken", "gap", "observed")),
+        ("audit_tolerance", "rows"),
     }
 
 
@@ -173,6 +175,7 @@ def test_signed_columns_are_the_differences_and_the_evidence() -> None:
         "finding.observed",
         "finding.difference",
         "adjustment.tokens",
+        "audit_cell.gap",
         *(f"recount_constant.{name}" for name in ("constant", "per_message", "median", "lower", "upper")),
         *(f"engine_gap.{name}" for name in ("attempted", "gap", "explained", "residual")),
         *(f"engine_gap_cause.{name}" for name in ("tokens", "low", "high")),

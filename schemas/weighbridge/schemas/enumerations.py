@@ -627,6 +627,28 @@ class CounterUnit(StrEnum):
     EVENTS = "events"
 
 
+class AuditMeasure(StrEnum):
+    """What of an answer is held against its bill."""
+
+    INPUT = "input"
+    OUTPUT = "output"  # without the reasoning that is reported, where nobody but the provider sees it
+    HIDDEN_REASONING = "hidden_reasoning"  # beside what calibrated traffic has for as much visible output
+    UNCACHED_INPUT = "uncached_input"  # input that is charged as fresh
+
+
+class AuditVerdict(StrEnum):
+    """What an audit says of a cell in a month, least first."""
+
+    CLEAN = "clean"
+    UNDECIDED = "undecided"  # too few answers, or none of them tells anything
+    NOT_CALIBRATED = "not_calibrated"  # nothing says how much honest traffic of the cell differs
+    CONVENTION = "convention"  # a constant offset, whatever the size of the answer
+    UNDERBILLED = "underbilled"
+    SUSPECTED = "suspected"  # too much is reported, and something is missing for an accusation
+    IDENTITY_BROKEN = "identity_broken"  # counted by our own engine, and reported otherwise
+    ACCUSED = "accused"
+
+
 ENUMERATIONS: dict[str, type[StrEnum]] = {
     member.__name__: member
     for member in (
@@ -683,5 +705,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         CounterUnit,
         TierRule,
         FeeKind,
+        AuditMeasure,
+        AuditVerdict,
     )
 }

@@ -150,6 +150,11 @@ def integers(name: str, doc: str) -> Column:
     return Column(name, pa.list_(pa.int64()), doc)
 
 
+def reals(name: str, doc: str) -> Column:
+    """A list of floating-point numbers: where a computation stands, never money."""
+    return Column(name, pa.list_(pa.float64()), doc)
+
+
 def day() -> Column:
     """The UTC day: the partition of daily tables."""
     return Column("day", pa.date32(), "UTC day of the attempt (or of the event); the partition", nullable=False)

@@ -20,6 +20,7 @@ from weighbridge.schemas.table import (
     money,
     provenance,
     real,
+    reals,
     small,
     strings,
     text,
@@ -1195,6 +1196,74 @@ RECOUNT_CONSTANT = Table(
     since=3,
 )  # fmt: skip
 
+
+
+def _audited() -> tuple[Column, ...]:
+    """What a cell of an audit is."""
+    return (
+        closed("measure", e.AuditMeasure, "what was weighed", required=True),
+        text("provider", "who answered", pattern=NAME),
+        text("api", "which API was spoken", pattern=NAME),
+        text("model", "the model", pattern=NAME),
+        text("tokenizer", "fingerprint of the tokenizer that counted", pattern=NAME),
+        text("template", "input: fingerprint of the chat template", pattern=NAME),
+        closed("grade", e.Grade, "what the comparison rests on", required=True),
+    )
+
+
+_AUDIT_CELL = ("measure", "provider", "api", "model", "tokenizer", "template", "grade")
+
+AUDIT_CELL = Table(
+    "audit_cell",
+    e.Domain.BILLING,
+    "One cell on one day: where its audit stands since the month began, and on the last day what is said of it.",
+    (
+        day(),
+        *_audited(),
+        count("rows", "answers of the month so far that tell anything", required=True),
+        count("pinned", "of the month so far, left out: billed at exactly their limit", required=True),
+        count("incomplete", "of the month so far, left out: cut off, or not counted whole", required=True),
+        count("broken", "of `rows`: answers whose gap is not 0", required=True),
+        count("gap", "reported - observed tokens, added up", required=True, signed=True),
+        count("observed", "observed tokens, added up; of hidden reasoning the predicted ones", required=True),
+        count("calibrated", "answers that its tolerance was learnt from; null: never calibrated"),
+        real("over", "greatest logarithm of the bet on too much so far"),
+        real("under", "greatest logarithm of the bet on too little so far"),
+        real("rate_lower", "lower bound of the mean relative gap of the month"),
+        real("rate_upper", "upper bound of the mean relative gap of the month"),
+        real("alpha", "promised chance of a false accusation"),
+        closed("verdict", e.AuditVerdict, "what is said; null: not judged on this day, a later one of the month was"),
+        text("cause", "code of the cause that is named", pattern=r"[a-z][a-z0-9_]{2,47}"),
+        real("slope", "tokens of gap per observed token"),
+        real("slope_lower", "lower bound of the slope; null: undetermined, or not looked at"),
+        real("slope_upper", "upper bound of the slope; null likewise"),
+        reals("state", "where the computation stands, to go on from"),
+    ),
+    key=(*_AUDIT_CELL, "day"),
+    since=4,
+)
+
+AUDIT_TOLERANCE = Table(
+    "audit_tolerance",
+    e.Domain.BILLING,
+    "What is tolerated in a cell: learnt from days that are taken to be honest.",
+    (
+        *_audited(),
+        Column("first_day", day().type, "first UTC day it was learnt from", nullable=False),
+        Column("last_day", day().type, "last UTC day it was learnt from", nullable=False),
+        count("rows", "answers it was learnt from", required=True),
+        reals("over", "greatest tolerated mean of what is too much, per scale"),
+        reals("under", "greatest tolerated mean of what is too little, per scale"),
+        real("steepest", "greatest tolerated slope, tokens of gap per observed token"),
+        real("flattest", "least tolerated slope"),
+        real("variance", "of the gaps around their line, tokens squared"),
+        real("ratio", "hidden reasoning: reasoning tokens per visible one"),
+    ),
+    key=_AUDIT_CELL,
+    daily=False,
+    since=4,
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -1238,5 +1307,7 @@ TABLES: dict[str, Table] = {
         ENGINE_GAP,
         ENGINE_GAP_CAUSE,
         ENGINE_SHARE,
+        AUDIT_CELL,
+        AUDIT_TOLERANCE,
     )
 }

@@ -40,6 +40,7 @@ def ls(
 
     Whether one is material, and the line of the table [material] that says so, is in --json and in `show`.
     """
+    from weighbridge.pipeline.audit.found import CODES as AUDIT_CODES
     from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
     from weighbridge.pipeline.probe.found import CODES as PROBE_CODES
@@ -53,7 +54,15 @@ def ls(
     home = home_of(ctx, config, log_level)
     lake = home.lake()
     if code is not None:
-        others = {*BASELINE_CODES, *CLOSE_CODES, *PROBE_CODES, *RETENTION_CODES, *SOURCE_CODES, *VALIDATE_CODES}
+        others = {
+            *AUDIT_CODES,
+            *BASELINE_CODES,
+            *CLOSE_CODES,
+            *PROBE_CODES,
+            *RETENTION_CODES,
+            *SOURCE_CODES,
+            *VALIDATE_CODES,
+        }
         checked_code(lake, code, others)
     scale = list(Severity)
     held = [

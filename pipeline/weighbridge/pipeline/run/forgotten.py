@@ -99,6 +99,12 @@ def judged_days(home: Home, _today: date) -> Rests:
     return rests
 
 
+def audited_days(home: Home, _today: date) -> Rests:
+    """Days that retention took rows of: what was said of their months rests on rows that are gone."""
+    gone = forgotten(home)
+    return lambda unit, _lost: gone.any(BILLED, date.fromisoformat(unit), date.fromisoformat(unit))
+
+
 def released_days(home: Home, _today: date) -> Rests:
     """Days that retention took rows of: what was released and is past its time is not released again."""
     gone = forgotten(home)

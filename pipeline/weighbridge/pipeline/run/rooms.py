@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from weighbridge.pipeline.audit.audit import AuditResult, audit
 from weighbridge.pipeline.baseline.baseline import BaselineResult, baseline
 from weighbridge.pipeline.baseline.policy import BaselinePolicy
 from weighbridge.pipeline.close.closed import closed_figures, closed_records, closes, compared_with
@@ -159,6 +160,11 @@ def judge(home: Home, days: Collection[date]) -> BaselineResult:
         ConfigError: the table `[baseline]` of the settings cannot be used as written.
     """
     return baseline(home.lake(), days=days, policy=BaselinePolicy.of(home.settings.baseline))
+
+
+def hold_to_account(home: Home, days: Collection[date]) -> AuditResult:
+    """Audit these days, and those of their months that come after them."""
+    return audit(home.lake(), days=days)
 
 
 def write_reports(home: Home, months: Iterable[str], out: Path | None = None) -> dict[str, ReportFiles]:

@@ -4,6 +4,7 @@ validate    day    tables held to their contract; a gate that is shut ends the n
 price       day    readings to amounts
 reconcile   month  gaps, causes, findings
 baseline    day    limits of cells, what left them, and alerts
+audit       day    bets on whether a provider counts right, and what a month comes to
 adjust      month  late data of closed months, as adjustments of the open one
 share       day    histograms for everybody, of days that are settled
 report      month  page, workbook and tables
@@ -17,14 +18,25 @@ from __future__ import annotations
 
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import Step, settle_rest, stamps_of
-from weighbridge.pipeline.run.steps import adjust, baseline, price, publish, read, reconcile, report, share, validate
+from weighbridge.pipeline.run.steps import (
+    adjust,
+    audit,
+    baseline,
+    price,
+    publish,
+    read,
+    reconcile,
+    report,
+    share,
+    validate,
+)
 
 READ, VALIDATE, PRICE = read.STEP, validate.STEP, price.STEP
-RECONCILE, BASELINE, ADJUST = reconcile.STEP, baseline.STEP, adjust.STEP
+RECONCILE, BASELINE, AUDIT, ADJUST = reconcile.STEP, baseline.STEP, audit.STEP, adjust.STEP
 SHARE, SHARE_AGAIN = share.STEP, share.AGAIN
 REPORT, PUBLISH = report.STEP, publish.STEP
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, ADJUST, SHARE, REPORT, PUBLISH)
+NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, AUDIT, ADJUST, SHARE, REPORT, PUBLISH)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}

@@ -1,0 +1,1 @@
+"""Ways of billing, honest ones first: one file each, `MISREPORT`."""
