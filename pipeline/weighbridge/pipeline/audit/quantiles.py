@@ -1,4 +1,4 @@
-"""Quantiles of Student's t, from the continued fraction of the incomplete beta function: to 1e-12 down to 1e-12."""
+"""Quantiles of Student's t, from the continued fraction of the incomplete beta function, to ten digits."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def greatest_mean(values: Floats, error: float) -> Floats:
         drift = counts * at - sums
         spread = squares - 2.0 * at * sums + counts * at * at
         stake = np.clip(drift / np.maximum(spread, _TINY), 0.0, BOLDEST / np.maximum(1.0 - at, _TINY))
-        wealth = running(np.zeros(mean.shape), np.log1p(stake * np.minimum(at - values, 1.0)))
+        wealth = running(np.zeros(mean.shape), np.log1p(stake * (at - values)))
         found: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = wealth.max(axis=-1) >= out_at
         return found
 
