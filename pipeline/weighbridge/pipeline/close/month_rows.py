@@ -98,29 +98,24 @@ def _whole(month: Month, table: str, carried: Collection[str]) -> pl.DataFrame:
     begin = datetime.combine(first, time.min)
     end = datetime.combine(last, time.min) + timedelta(days=1)
     match table:
-        case "adjustment":
+        case "adjustment" | "invoice_gap" | "invoice_cause" | "allocated":
             frame = frame.filter(pl.col("period") == month.period)
         case "recount_constant":
             # What the month's own are held against is that of the months before.
             frame = frame.filter(pl.col("period") <= month.period)
-        case "audit_tolerance":
-            # Whatever was tolerated when the month was closed; it may have been learnt in any other.
-            pass
         case "finding":
             frame = frame.filter(own)
         case "finding_status":
             about = lake.scan("finding", columns=["finding_id", "period"]).filter(own)
             frame = frame.join(about.select("finding_id"), on="finding_id", how="semi")
-        case "change":
-            pass  # who changed what decides figures may lie long before the month
+        case "change" | "audit_tolerance":
+            pass  # who changed what decides figures may lie long before the month, and so may what tolerances rest on
         case "invoice_line":
             starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("period_start", "period_end"))
             frame = frame.filter((starts < end) & (stops > begin))
         case "invoice_detail":
             starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("billing_start", "billing_end"))
             frame = frame.filter(((starts < end) & (stops > begin)).fill_null(value=True))
-        case "invoice_gap" | "invoice_cause" | "allocated":
-            frame = frame.filter(pl.col("period") == month.period)
         case "currency_rate":
             # A rate of a day before may stand in where a contract says so, so a month holds those of its bills.
             frame = frame.filter(pl.col("rate_day").is_between(first - timedelta(days=31), last + timedelta(days=31)))
