@@ -1,0 +1,1 @@
+"""Invoices: what providers charge, held against what our own priced usage says they should."""

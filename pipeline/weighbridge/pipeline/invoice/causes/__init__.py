@@ -1,0 +1,1 @@
+"""The causes of the second gap, one module each."""

@@ -1,0 +1,42 @@
+"""Calls are charged at the price of another day: the one before a change, or the one after it.
+
+The amount is what the calls of the cell cost at the prices of that day, less what they cost at those of their own.
+
+Worked example (input at 3 a million up to the 10th, at 2 from then on):
+
+    call of    tokens  expected  charged at the price before | price_date
+    the 12th      100    0.0002                       0.0003 |     0.0001
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+
+import polars as pl
+
+from weighbridge.pipeline.invoice.billing import Billing
+from weighbridge.pipeline.invoice.cause import Cause, Variant
+from weighbridge.pipeline.invoice.ledger import Ledger
+
+# Changes of prices further away than this are not tried.
+NEAR_DAYS = 400
+
+
+def _variants(ledger: Ledger) -> tuple[Variant, ...]:
+    return tuple(Variant(f"prices_of_{day}", _as_of(ledger, day)) for day in ledger.turns)
+
+
+def _as_of(ledger: Ledger, day: date) -> Callable[[Billing], Billing]:
+    of_day = pl.lit(day).alias("day")
+    return lambda billing: replace(billing, calls=ledger.reprice(billing.calls.with_columns(of_day)))
+
+
+CAUSE = Cause(
+    code="price_date",
+    title="Charged at the prices of another day",
+    order=70,
+    cure="Hold the day of the change the provider announced against the price book; mend the one that is wrong.",
+    variants=_variants,
+)

@@ -1,0 +1,58 @@
+"""The provider counts calls that no agent and no log of ours told of.
+
+A cell with lines and no call of ours is this as a whole. Elsewhere, where the line or the provider's usage page counts
+more tokens of a class than our calls have, it is these tokens at the one price their class has in the cell. It is asked
+last: a difference that anything else gives exactly is not traffic of somebody.
+
+Worked example (input at 2 a million):
+
+    ours  counted by the provider  charged | unobserved_traffic
+     100                      150   0.0003 |             0.0001
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+from weighbridge.pipeline.invoice.billing import Billing, Figure
+from weighbridge.pipeline.invoice.cause import Cause
+from weighbridge.pipeline.invoice.cells import Key
+from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.schemas.enumerations import LineKind
+
+_MILLION = Decimal(10) ** 6
+
+
+def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Billing | None:
+    given = ledger.predicted(billing)
+    added = dict(billing.added)
+    for key, target in left.items():
+        if key.kind != LineKind.TOKENS:
+            continue
+        ours = given.get(key)
+        if ours is None:
+            # Nothing of ours is in the cell: whatever its lines charge.
+            added[key] = Figure(target.tokens or 0, target.money)
+            continue
+        counted = target.tokens if target.tokens is not None else ledger.counted.get(key)
+        if counted is None or ours.tokens is None or counted <= ours.tokens:
+            continue
+        more = counted - ours.tokens
+        price = ledger.price_of(key)
+        if target.money is None:
+            added[key] = Figure(more, None)
+        elif price is not None:
+            added[key] = Figure(more, price * more / _MILLION)
+    return replace(billing, added=added) if added != billing.added else None
+
+
+CAUSE = Cause(
+    code="unobserved_traffic",
+    title="Traffic that nobody of ours saw",
+    order=140,
+    cure="Find who holds the keys of this project, and put the agent or an importer of logs where their calls pass.",
+    closing=_closing,
+    last=True,
+)

@@ -1,0 +1,235 @@
+"""What was found about bills: causes that put money in question, residuals, and lines nobody can compare."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import polars as pl
+
+from weighbridge.pipeline.invoice.cause import all_causes
+from weighbridge.pipeline.invoice.compare import TOKENS, Compared, MonthResult
+from weighbridge.pipeline.invoice.zones import day_of
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.schemas.enumerations import ChargedBy, Confidence, FindingOrigin, LineKind, Severity, Status
+from weighbridge.schemas.finding import EVIDENCE_ROWS, Finding
+from weighbridge.schemas.identity import AttemptKey
+
+UNEXPLAINED, NOT_CHARGED = "invoice_unexplained", "usage_not_charged"
+UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
+    "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
+)  # fmt: skip
+_CURES = {
+    UNEXPLAINED: "Show the cells with `weighbridge invoice show`, hold the largest against the provider's own page, "
+    "and dispute what nobody can explain.",
+    NOT_CHARGED: "Nothing is to be done: it was used and not charged; expect it on a later bill.",
+    UNKNOWN: "Give the price that is missing in a price file, or the rate of the currency, and reconcile again.",
+    CURRENCY: "Give the currency of these lines with a mapping, or the contract's `currency`; they are in no sum.",
+    TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
+    PROVISIONAL: "Wait until the billing period is closed and its lateness is over, then fetch the bill again and "
+    "reconcile.",
+}
+
+
+@dataclass(slots=True)
+class _Group:
+    """Cells that make one finding."""
+
+    cells: list[Compared] = field(default_factory=list)
+    tokens: int = 0
+    money: Decimal | None = Decimal(0)
+    confidence: list[Confidence] = field(default_factory=list)
+
+
+def findings_of(result: MonthResult) -> Iterator[Finding]:
+    """Everything that was found in a month with a provider."""
+    yield from _of_causes(result)
+    yield from _of_status(result)
+    lines = result.notes.get("lines")
+    if isinstance(lines, pl.DataFrame):
+        yield from _of_lines(result, lines)
+
+
+def _of_causes(result: MonthResult) -> Iterator[Finding]:
+    groups: defaultdict[str, _Group] = defaultdict(_Group)
+    for cell in result.cells:
+        if cell.explained is None or cell.status is Status.PROVISIONAL:
+            continue
+        for share in cell.explained.shares:
+            group = groups[share.cause]
+            group.cells.append(cell)
+            group.tokens += share.tokens
+            group.money = None if group.money is None else group.money + share.money
+            group.confidence.append(cell.explained.confidence)
+    for cause in all_causes():
+        if cause.code not in groups or (cause.code == "unmapped_line" and "lines" in result.notes):
+            continue
+        group = groups[cause.code]
+        yield _finding(
+            result,
+            cause.code,
+            group,
+            severity=cause.severity,
+            cure=cause.cure_for(result.ledger.contract.provider),
+            cause=cause.code,
+            at_stake=cause.at_stake,
+            evidence=_evidence(result, cause.code),
+        )
+
+
+def _of_status(result: MonthResult) -> Iterator[Finding]:
+    groups: defaultdict[tuple[str, str], _Group] = defaultdict(_Group)
+    for cell in result.cells:
+        code = _code(cell)
+        if code is not None:
+            group = groups[code, cell.key.model or ""]
+            group.cells.append(cell)
+            _add(group, cell)
+    for (code, model), group in sorted(groups.items()):
+        severity = {UNEXPLAINED: Severity.ERROR, UNKNOWN: Severity.WARNING}.get(code, Severity.NOTICE)
+        if code == UNEXPLAINED and result.ledger.against is ChargedBy.USAGE_PAGE:
+            severity = Severity.WARNING
+        about = {"model": model} if model else {}
+        stake = code == UNEXPLAINED
+        yield _finding(result, code, group, severity=severity, cure=_CURES[code], about=about, at_stake=stake)
+
+
+def _code(cell: Compared) -> str | None:
+    if cell.status is Status.PROVISIONAL:
+        return PROVISIONAL
+    if cell.status is Status.UNEXPLAINED:
+        return NOT_CHARGED if cell.lines == 0 else UNEXPLAINED
+    return UNKNOWN if cell.status is Status.NOT_COMPARED and cell.key.kind != LineKind.TAX else None
+
+
+def _add(group: _Group, cell: Compared) -> None:
+    ours, theirs = cell.expected, cell.charged
+    if ours.tokens is not None and theirs.tokens is not None:
+        group.tokens += theirs.tokens - ours.tokens
+    known = None if ours.money is None or theirs.money is None else theirs.money - ours.money
+    group.money = None if group.money is None or known is None else group.money + known
+    group.confidence.append(Confidence.NONE)
+
+
+def _finding(
+    result: MonthResult, code: str, group: _Group, *, severity: Severity, cure: str, cause: str | None = None,
+    about: Mapping[str, str] | None = None, at_stake: bool = True, evidence: Sequence[str] = (),
+) -> Finding:  # fmt: skip
+    ledger = result.ledger
+    sides = [(cell.expected.tokens, cell.charged.tokens) for cell in group.cells]
+    known = all(a is not None and b is not None for a, b in sides)
+    ambiguous = Confidence.AMBIGUOUS in group.confidence
+    confidence = Confidence.AMBIGUOUS if ambiguous else group.confidence[0]
+    money = group.money if at_stake and ledger.currency else None
+    zone = ledger.contract.zone
+    return Finding(
+        code=code,
+        severity=severity,
+        period=ledger.month,
+        subject={"provider": ledger.contract.provider, "against": str(ledger.against), **(about or {})},
+        rows=sum(cell.attempts + cell.lines for cell in group.cells),
+        expected=sum(a or 0 for a, _ in sides) if known else None,
+        observed=sum(b or 0 for _, b in sides) if known else None,
+        difference=sum((b or 0) - (a or 0) for a, b in sides) if known else None,
+        unit=TOKENS,
+        cause=cause,
+        confidence=confidence,
+        amount=money,
+        currency=ledger.currency if money is not None else None,
+        evidence=tuple(evidence),
+        segments=tuple(sorted({each for cell in group.cells for each in cell.segments}))[:EVIDENCE_ROWS],
+        first_day=min(day_of(cell.key.start, zone) for cell in group.cells),
+        last_day=max(day_of(cell.key.end, zone) for cell in group.cells),
+        cure=cure,
+        origin=FindingOrigin.INVOICE,
+    )
+
+
+def _evidence(result: MonthResult, code: str) -> list[str]:
+    """The ids of the calls a cause is about, where it is about some of them."""
+    column = {"failed_but_billed": "failed", "retry_billed": "superseded"}.get(code)
+    if column is None:
+        return []
+    keys = result.ledger.calls.filter(pl.col(column)).select("attempt_hi", "attempt_lo").unique()
+    return sorted(AttemptKey(hi, lo).to_hex() for hi, lo in keys.iter_rows())[:EVIDENCE_ROWS]
+
+
+def _of_lines(result: MonthResult, lines: pl.DataFrame) -> Iterator[Finding]:
+    """Lines without a currency, and lines nobody can place, by SKU."""
+    cause = next(each for each in all_causes() if each.code == "unmapped_line")
+    currency = result.ledger.currency
+    provider, month = result.ledger.contract.provider, result.ledger.month
+    none = lines.filter(pl.col("currency").is_null())
+    if none.height:
+        yield _of(none, CURRENCY, Severity.ERROR, _CURES[CURRENCY], provider, month, {})
+    named = result.ledger.grouping
+    fits = pl.Series(
+        [named.fits(*row) for row in lines.select("kind", "model", "token_class").iter_rows()], dtype=pl.Boolean
+    )
+    unplaced = lines.filter(~fits | (pl.col("currency") != currency).fill_null(value=False))
+    for (sku,), own in sorted(unplaced.partition_by("sku", as_dict=True).items(), key=lambda each: str(each[0])):
+        about = {"sku": str(sku)} if sku else {}
+        yield _of(own, cause.code, cause.severity, cause.cure, provider, month, about, cause=cause.code)
+
+
+def _of(
+    lines: pl.DataFrame, code: str, severity: Severity, cure: str, provider: str, month: str, about: Mapping[str, str],
+    *, cause: str | None = None,
+) -> Finding:  # fmt: skip
+    currencies = lines["currency"].unique().to_list()
+    known = len(currencies) == 1 and currencies[0] is not None and not lines["amount"].null_count()
+    paid = sum((Decimal(str(each)) for each in lines["amount"]), start=Decimal(0)) if known else None
+    return Finding(
+        code=code,
+        severity=severity,
+        period=month,
+        subject={"provider": provider, "against": str(ChargedBy.INVOICE), **about},
+        rows=lines.height,
+        unit="rows",
+        cause=cause,
+        amount=paid,
+        currency=currencies[0] if paid is not None else None,
+        segments=tuple(sorted(set(lines["segment"].drop_nulls())))[:EVIDENCE_ROWS],
+        first_day=lines["start"].min().date(),  # type: ignore[union-attr]
+        last_day=lines["end"].max().date(),  # type: ignore[union-attr]
+        cure=cure,
+        origin=FindingOrigin.INVOICE,
+    )
+
+
+def of_details(lake: Records, months: Collection[str]) -> Iterator[Finding]:
+    """Invoices whose own total is not what their lines add up to."""
+    details = lake.scan("invoice_detail").sort("revision").collect()
+    details = details.unique(["provider", "invoice_id", "detail_id"], keep="last", maintain_order=True)
+    details = details.filter(pl.col("amount").is_not_null())
+    lines = lake.scan("invoice_line").sort("revision").collect()
+    lines = lines.unique(["provider", "invoice_id", "line_id"], keep="last", maintain_order=True)
+    by = ["provider", "invoice_number", "currency"]
+    totals = (
+        details.rename({"invoice_id": "invoice_number"})
+        .group_by(by)
+        .agg(total=pl.col("amount").sum(), month=pl.col("billing_start").min().dt.strftime("%Y-%m"))
+    )
+    sums = (
+        lines.filter(pl.col("invoice_number").is_not_null())
+        .group_by(by)
+        .agg(lines=pl.len(), summed=pl.col("amount").sum(), segments=pl.col("segment").unique().sort())
+    )
+    both = totals.join(sums, on=by).filter(pl.col("total") != pl.col("summed")).sort(by)
+    for row in both.iter_rows(named=True):
+        if row["month"] in months:
+            yield Finding(
+                code=TOTAL,
+                severity=Severity.ERROR,
+                period=row["month"],
+                subject={"provider": row["provider"], "invoice": row["invoice_number"]},
+                rows=row["lines"],
+                unit="rows",
+                amount=row["total"] - row["summed"],
+                currency=row["currency"],
+                segments=tuple(row["segments"][:EVIDENCE_ROWS]),
+                cure=_CURES[TOTAL],
+                origin=FindingOrigin.INVOICE,
+            )

@@ -1,0 +1,108 @@
+"""Their side: the lines of a provider's bills, last revisions, with what the contract says of SKUs and names.
+
+A line of usage belongs to the month its charge period begins in, by the clock of the billing zone, whatever bill it
+stands on: usage that is billed late so joins the month it is of. Every other line belongs to its billing month.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from weighbridge.pipeline.ingest.charges.charge import catalogued
+from weighbridge.pipeline.ingest.pseudonyms import tenant
+from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.zones import month_of
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.schemas.enumerations import BillingStatus, ChargeCategory, LineKind
+from weighbridge.schemas.identity import pseudonym
+
+# Kinds of lines that charge use; the others belong to a month as a whole.
+OF_USE = (LineKind.TOKENS, LineKind.TOOL_FEE, LineKind.REQUEST_FEE, LineKind.STORAGE)
+CHARGES: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("kind", "model", "tenant", "token_class", "service_tier", "region", "currency"), pl.String()),
+    **dict.fromkeys(("start", "end", "issued_at"), pl.Datetime("us", "UTC")),
+    "tokens": pl.Int64(),
+    **dict.fromkeys(("amount", "list_amount"), pl.Decimal(38, 18)),
+    **dict.fromkeys(("open", "closed", "unmapped"), pl.Boolean()),
+    **dict.fromkeys(("category", "month", "segment", "sku", "invoice_id"), pl.String()),
+}
+
+
+def latest_lines(lake: Records) -> pl.DataFrame:
+    """The last revision of every line."""
+    rows = lake.scan("invoice_line").sort("revision")
+    return rows.unique(["provider", "invoice_id", "line_id"], keep="last", maintain_order=True).collect()
+
+
+def providers_of(lines: pl.DataFrame) -> list[str]:
+    """Who charges anything, in alphabetical order."""
+    return sorted(lines["provider"].unique())
+
+
+def charges(lines: pl.DataFrame, contract: Contract, key: bytes | None) -> pl.DataFrame:
+    """The lines of one provider as `CHARGES`: what is charged, of whom, when, and in which month it belongs.
+
+    Args:
+        lines: rows of `invoice_line`, last revisions.
+        contract: what was agreed.
+        key: the installation's pseudonym key, for projects and tenants the contract names by their names.
+    """
+    of_sku = _of_skus(contract)
+    tenants = tenants_of(contract, key)
+    own = lines.filter(pl.col("provider") == contract.provider)
+    rows = [_charge(row, contract, of_sku, tenants) for row in own.iter_rows(named=True)]
+    made = pl.DataFrame(rows, schema=CHARGES, infer_schema_length=None)
+    return made.sort("start", "end", "kind", "model", "token_class", "amount", "tokens", "segment", nulls_last=True)
+
+
+def tenants_of(contract: Contract, key: bytes | None) -> dict[str, str]:
+    """Pseudonym of a project -> pseudonym of a tenant, as the contract names them."""
+    if key is None:
+        return dict(contract.projects)
+    return {_hidden(key, theirs): tenant(key, ours) for theirs, ours in contract.projects.items()}
+
+
+def _hidden(key: bytes, project: str) -> str:
+    return project if project.startswith("p_") else pseudonym(key, "project", project)
+
+
+def _of_skus(contract: Contract) -> dict[str, Mapping[str, str]]:
+    return {name: told for sku, told in contract.skus.items() for name in (sku, catalogued(sku) or sku)}
+
+
+def _charge(
+    row: Mapping[str, Any], contract: Contract, of_sku: Mapping[str, Mapping[str, str]], tenants: Mapping[str, str]
+) -> dict[str, Any]:
+    told = of_sku.get(row["sku"] or "", {})
+    kind = told.get("kind") or row["kind"]
+    model = told.get("model") or row["model"]
+    status = row["billing_status"]
+    of_use = kind in OF_USE or (kind is None and row["category"] == ChargeCategory.USAGE)
+    dated: datetime = row["period_start"] if of_use else row["billing_start"] or row["period_start"]
+    return {
+        "kind": kind,
+        "model": contract.models.get(model, model) if model else None,
+        "tenant": tenants.get(row["project"]) if row["project"] else None,
+        "token_class": told.get("token_class") or row["token_class"],
+        "service_tier": told.get("service_tier") or row["service_tier"],
+        "region": row["region"],
+        "currency": row["currency"],
+        "start": row["period_start"],
+        "end": row["period_end"],
+        "issued_at": row["issued_at"],
+        "tokens": row["tokens"] if kind == LineKind.TOKENS else None,
+        "amount": row["amount"],
+        "list_amount": row["list_amount"],
+        "open": status == BillingStatus.OPEN,
+        "closed": status == BillingStatus.CLOSED,
+        "unmapped": kind is None,
+        "category": row["category"],
+        "month": month_of(dated, contract.zone),
+        "segment": row["segment"],
+        "sku": row["sku"],
+        "invoice_id": row["invoice_id"],
+    }

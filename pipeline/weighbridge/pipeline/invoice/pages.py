@@ -1,0 +1,92 @@
+"""Usage pages as their side: what the provider counted in a period, by class, in whatever grouping its pages have.
+
+Pages grouped otherwise are sums of the same calls, so of several groupings only one is compared: the one that names
+most of what can be compared, and of equals the one with the most rows. A page with an unknown split of its input, or
+output, is compared by direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from weighbridge.pipeline.invoice.cells import Key
+from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.lines import CHARGES, tenants_of
+from weighbridge.pipeline.invoice.zones import month_of
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.schemas.enumerations import ChargeCategory, LineKind, TokenClass, Verdict
+from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
+
+_COMPARED = ("model", "project_id", "workspace_id")
+
+
+def latest_pages(lake: Records) -> pl.DataFrame:
+    """The last revision of every result of a page that can be read."""
+    rows = lake.scan("usage_period").sort("revision")
+    last = rows.unique(["cell_hi", "cell_lo", "source"], keep="last", maintain_order=True)
+    return last.filter(pl.col("verdict") != str(Verdict.CONTRADICTORY)).collect()
+
+
+def groupings(pages: pl.DataFrame, provider: str) -> list[tuple[str, ...]]:
+    """The groupings of a provider's pages, the one that is compared first."""
+    own = pages.filter(pl.col("provider") == provider).with_columns(by=pl.col("grouped_by").list.join(","))
+    counted = own.group_by("by").len().rows()
+    named = [(tuple(filter(None, by.split(","))), rows) for by, rows in counted]
+    ordered = sorted(named, key=lambda each: (-sum(name in _COMPARED for name in each[0]), -each[1], each[0]))
+    return [by for by, _ in ordered]
+
+
+def page_charges(pages: pl.DataFrame, contract: Contract, key: bytes | None, by: Sequence[str]) -> pl.DataFrame:
+    """The results of one grouping as `CHARGES`: one line per class, of tokens alone."""
+    own = pages.filter(pl.col("provider") == contract.provider, pl.col("grouped_by").list.join(",") == ",".join(by))
+    tenants = tenants_of(contract, key)
+    split = all(own[str(name)].null_count() == 0 for name in (*INPUT_CLASSES, *OUTPUT_CLASSES))
+    lines = [line for row in own.iter_rows(named=True) for line in _lines(row, contract, tenants, split=split)]
+    return pl.DataFrame(lines, schema=CHARGES, infer_schema_length=None)
+
+
+def _lines(
+    row: Mapping[str, Any], contract: Contract, tenants: Mapping[str, str], *, split: bool
+) -> list[dict[str, Any]]:
+    about = {
+        "kind": str(LineKind.TOKENS),
+        "model": contract.models.get(row["model"], row["model"]),
+        "tenant": tenants.get(row["project"]) if row["project"] else None,
+        "service_tier": row["service_tier"],
+        "start": row["period_start"],
+        "end": row["period_end"],
+        "open": row["provisional"],
+        "closed": False,
+        "unmapped": False,
+        "category": str(ChargeCategory.USAGE),
+        "month": month_of(row["period_start"], contract.zone),
+        "segment": row["segment"],
+    }
+    if split:
+        counts = {str(name): row[str(name)] for name in (*INPUT_CLASSES, *OUTPUT_CLASSES)}
+        counts = {name: count for name, count in counts.items() if count}
+        counts = counts or {str(TokenClass.INPUT_UNCACHED): 0}
+    else:
+        whole = {TokenClass.INPUT_UNCACHED: row["input_total"], TokenClass.OUTPUT_VISIBLE: row["output_total"]}
+        counts = {str(name): count for name, count in whole.items()}
+    return [{**about, "token_class": name, "tokens": count} for name, count in counts.items()]
+
+
+def counted(pages: pl.DataFrame, ledger: Ledger) -> dict[Key, int]:
+    """Cell -> the tokens pages count in it, of cells that whole pages lie in and of which every count is known."""
+    found: dict[Key, int | None] = {}
+    for row in pages.iter_rows(named=True):
+        span = next((s for s in ledger.spans if s[0] <= row["start"] and row["end"] <= s[1]), None)
+        named = ledger.grouping.named
+        if span is None or ("model" in named and row["model"] is None) or ("tenant" in named and row["tenant"] is None):
+            continue
+        token_class = ledger.grouping.folded.get(row["token_class"]) if "token_class" in named else None
+        model, tenant = (row[name] if name in named else None for name in ("model", "tenant"))
+        key = Key(str(LineKind.TOKENS), *span, model, tenant, token_class)
+        before = found.get(key, 0)
+        found[key] = None if before is None or row["tokens"] is None else before + row["tokens"]
+    return {key: tokens for key, tokens in found.items() if tokens is not None}

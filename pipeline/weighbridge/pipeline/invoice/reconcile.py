@@ -1,0 +1,229 @@
+"""Reconcile bills: every month of every provider that charges anything, against pages of usage and against invoices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import polars as pl
+
+from weighbridge.pipeline.invoice.cells import Grouping
+from weighbridge.pipeline.invoice.compare import MonthResult, charged_cells, compare, rows
+from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.findings import findings_of, of_details
+from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.lines import charges, latest_lines, providers_of
+from weighbridge.pipeline.invoice.pages import counted, groupings, latest_pages, page_charges
+from weighbridge.pipeline.invoice.prices import Pricing
+from weighbridge.pipeline.invoice.rates import Rates
+from weighbridge.pipeline.invoice.spans import periods
+from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms
+from weighbridge.pipeline.invoice.usage import calls
+from weighbridge.pipeline.invoice.zones import day_of, span_of
+from weighbridge.pipeline.lake import Lake, polars_schema
+from weighbridge.pipeline.lake.found import write_findings
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.frame import READING_COLUMNS
+from weighbridge.schemas.enumerations import BillingStatus, ChargedBy, FindingOrigin, LineKind
+from weighbridge.schemas.finding import Finding
+
+_DAY = timedelta(days=1)
+_COLUMNS = tuple(dict.fromkeys((*READING_COLUMNS, "total")))
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceResult:
+    """What a run did.
+
+    Attributes:
+        months: (month, provider, what it was held against), in order.
+        statuses: status -> cells.
+        causes: how many causes were found.
+        findings: worst first.
+    """
+
+    months: tuple[tuple[str, str, str], ...]
+    statuses: Mapping[str, int]
+    causes: int
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What every month is compared with.
+
+    Attributes:
+        contracts: provider -> what was agreed.
+        prices: the price book.
+        key: the installation's pseudonym key; null where projects and tenants are named by their pseudonyms.
+    """
+
+    contracts: Mapping[str, Contract]
+    prices: PriceBook
+    key: bytes | None = None
+
+    def contract(self, provider: str) -> Contract:
+        """What was agreed with a provider; where nobody says, list prices."""
+        return self.contracts.get(provider) or Contract(provider)
+
+
+def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | None = None) -> InvoiceResult:
+    """Hold bills and usage pages against our own priced usage; write `invoice_gap`, `invoice_cause` and `finding`.
+
+    Readings and prices have to be up to date. A second run on the same lake changes nothing.
+
+    Args:
+        lake: where the tables lie.
+        books: contracts and prices.
+        now: the UTC moment it is.
+        month: `YYYY-MM`; every month that anything was charged in if it is null.
+
+    Raises:
+        ConfigError: a contract or the price book cannot be used.
+        ContractError: sums leave the range of the lake.
+        LakeBusyError: another process is writing.
+    """
+    with lake.lock():
+        results = [each for each in months_compared(lake, books, now) if month is None or each.ledger.month == month]
+        gaps: list[dict[str, object]] = []
+        causes: list[dict[str, object]] = []
+        for result in results:
+            gap_rows, cause_rows = rows(result)
+            gaps += gap_rows
+            causes += cause_rows
+        periods_ = None if month is None else (month,)
+        _write(lake, "invoice_gap", gaps, periods_)
+        _write(lake, "invoice_cause", causes, periods_)
+        found = [finding for result in results for finding in findings_of(result)]
+        found += of_details(lake, [result.ledger.month for result in results])
+        ordered = tuple(sorted(found, key=lambda f: (f.period, f.code, f.finding_id)))
+        write_findings(lake, ordered, origin=FindingOrigin.INVOICE, periods=periods_)
+    counts = pl.Series("status", [row["status"] for row in gaps], dtype=pl.String).value_counts().sort("status")
+    about = tuple((r.ledger.month, r.ledger.contract.provider, str(r.ledger.against)) for r in results)
+    return InvoiceResult(about, dict(counts.iter_rows()), len(causes), ordered)
+
+
+def months_compared(lake: Records, books: Books, now: datetime) -> list[MonthResult]:
+    """Every month of every provider, against its pages and its invoices."""
+    lines, pages, rates = latest_lines(lake), latest_pages(lake), Rates.of(lake)
+    out = []
+    used: dict[str, dict[str, Decimal]] = {}
+    closed = _closed(lake)
+    for provider in sorted({*providers_of(lines), *pages["provider"].unique()}):
+        contract = books.contract(provider)
+        told = charges(lines, contract, books.key)
+        by = groupings(pages, provider)
+        of_pages = page_charges(pages, contract, books.key, by[0]) if by else told.clear()
+        for month in sorted({*told["month"], *of_pages["month"]}):
+            asked = _Asked(lake, books, contract, month, rates, now, provider in closed and month in closed[provider])
+            if of_pages.filter(pl.col("month") == month).height:
+                out.append(asked.against_pages(of_pages))
+            if told.filter(pl.col("month") == month).height:
+                result, terms = asked.against_invoice(told, of_pages, used.setdefault(provider, {}))
+                out.append(result)
+                for credit in terms.credits:
+                    used[provider][credit.name] = used[provider].get(credit.name, Decimal(0)) + credit.used
+    return out
+
+
+def _closed(lake: Records) -> dict[str, set[str]]:
+    """Provider -> months of which it says that the billing period is closed."""
+    rows_ = lake.scan("invoice_detail").sort("revision").collect()
+    last = rows_.unique(["provider", "invoice_id", "detail_id"], keep="last")
+    shut = last.filter(pl.col("billing_status") == str(BillingStatus.CLOSED), pl.col("billing_start").is_not_null())
+    out: dict[str, set[str]] = {}
+    for provider, start in shut.select("provider", "billing_start").iter_rows():
+        out.setdefault(provider, set()).add(f"{start:%Y-%m}")
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One month with one provider."""
+
+    lake: Records
+    books: Books
+    contract: Contract
+    month: str
+    rates: Rates
+    now: datetime
+    closed: bool
+
+    def against_pages(self, pages: pl.DataFrame) -> MonthResult:
+        """Its usage pages."""
+        ledger = self._ledger(pages, ChargedBy.USAGE_PAGE, None)
+        return compare(ledger, {}, self.now, closed=False)
+
+    def against_invoice(
+        self, lines: pl.DataFrame, pages: pl.DataFrame, used: Mapping[str, Decimal]
+    ) -> tuple[MonthResult, MonthTerms]:
+        """Its bills."""
+        own = lines.filter(pl.col("month") == self.month)
+        told = own["currency"].drop_nulls()
+        common = told.value_counts().sort("count", "currency", descending=[True, False])["currency"]
+        currency = self.contract.currency or (common[0] if len(common) else None)
+        # Nothing of ours can be held against a line in another currency, or in none: it is a finding and in no sum.
+        ledger = self._ledger(lines.filter(pl.col("currency") == currency), ChargedBy.INVOICE, currency)
+        ledger = replace(ledger, counted=counted(pages.filter(pl.col("month") == self.month), ledger))
+        given = ledger.predicted(ledger.agreed)
+        usage = sum((figure.money for figure in given.values() if figure.money is not None), start=Decimal(0))
+        first = day_of(span_of(self.month, self.contract.zone)[0], self.contract.zone)
+        terms = month_terms(self.contract, usage, first, used)
+        asked = {kind: paid for kind, paid in terms.lines.items() if self._agreed(kind)}
+        result = compare(ledger, asked, self.now, closed=self.closed)
+        return replace(result, notes={"terms": terms, "lines": own}), terms
+
+    def _agreed(self, kind: LineKind) -> bool:
+        """Whether the contract says anything of lines of a kind."""
+        contract = self.contract
+        told = {
+            LineKind.DISCOUNT: bool(contract.volume or (contract.commitment and contract.commitment[1])),
+            LineKind.COMMITMENT: contract.commitment is not None,
+            LineKind.MINIMUM: contract.minimum is not None,
+            LineKind.CREDIT: bool(contract.credits),
+        }
+        return told[kind]
+
+    def _ledger(self, lines: pl.DataFrame, against: ChargedBy, currency: str | None) -> Ledger:
+        begin, end = span_of(self.month, self.contract.zone)
+        of_tokens = lines.filter(pl.col("kind") == str(LineKind.TOKENS))
+        own = lines.filter(pl.col("month") == self.month)
+        grouping = Grouping.of(of_tokens.filter(pl.col("month") == self.month))
+        fits = [grouping.fits(*told) for told in own.select("kind", "model", "token_class").iter_rows()]
+        own = own.with_columns(kind=pl.when(pl.Series(fits, dtype=pl.Boolean)).then("kind"))
+        own = own.with_columns(kind=pl.col("kind").replace({str(LineKind.REQUEST_FEE): str(LineKind.TOOL_FEE)}))
+        own = own.with_columns(token_class=pl.col("token_class").replace(grouping.folded))
+        mine = own.filter(pl.col("kind") == str(LineKind.TOKENS)).select("start", "end").rows()
+        foreign = of_tokens.filter(pl.col("month") != self.month).select("start", "end").rows()
+        spans = periods(mine, self.month, self.contract.zone, foreign)
+        charged = charged_cells(own, grouping, [*spans, (begin, end)])
+        whole = (min(begin, *(s for s, _ in spans)) - _DAY, max(end, *(e for _, e in spans)) + _DAY)
+        provider = self.contract.provider
+        made = calls(self.lake, provider, whole, self.contract.models, _COLUMNS)
+        pricing = Pricing(self.books.prices)
+        return Ledger(
+            contract=self.contract,
+            month=self.month,
+            against=against,
+            grouping=grouping,
+            spans=spans,
+            charged=charged,
+            calls=made,
+            currency=currency,
+            rates=self.rates,
+            reprice=pricing.reprice,
+            month_end=end,
+            turns=pricing.turns(made, (begin.date(), end.date())) if currency else (),
+            prices=pricing.by_id() if currency else {},
+        )
+
+
+def _write(lake: Lake, table: str, fresh: list[dict[str, object]], periods_: Collection[str] | None) -> None:
+    """Replace the rows of these months, all where null."""
+    frame = pl.DataFrame(fresh, schema=polars_schema(table), infer_schema_length=None)
+    kept = lake.scan(table).collect()
+    kept = kept.clear() if periods_ is None else kept.filter(~pl.col("period").is_in(list(periods_)))
+    lake.replace(table, pl.concat([kept, frame]), days=None)

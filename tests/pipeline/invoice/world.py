@@ -1,0 +1,233 @@
+"""A closed toy world: calls of one provider in April 2026, and a bill that a provider made of them in some way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
+from weighbridge.pipeline.lake import Lake, polars_schema
+from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.price.price_file import read_prices
+from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
+
+CLASSES = tuple(str(name) for name in REPORTED_CLASSES)
+CELLS = tuple(str(cell.name) for cell in CROSSED_CELLS)
+MONTH = "2026-04"
+FIRST = datetime(2026, 4, 1, tzinfo=UTC)
+LATER = datetime(2026, 7, 1, tzinfo=UTC)
+FILE = "a" * 64
+
+PRICES = """
+provider = "openai"
+currency = "USD"
+source = "made up for the tests"
+[[rows]]
+models = ["m"]
+valid_to = 2026-04-10
+modalities = ["audio"]
+[rows.prices]
+input = "3"
+cache_read = "0.3"
+cache_write_5m = "3.75"
+cache_write_1h = "6"
+output = "15"
+audio_in = "40"
+[[rows]]
+models = ["m"]
+valid_from = 2026-04-10
+[rows.prices]
+input = "2"
+cache_read = "0.2"
+cache_write_5m = "2.5"
+cache_write_1h = "4"
+output = "10"
+audio_in = "40"
+"""
+
+
+def at(day: int, hour: int = 12, minute: int = 0) -> datetime:
+    """A moment of April 2026."""
+    return datetime(2026, 4, day, hour, minute, tzinfo=UTC)
+
+
+@dataclass
+class World:
+    """Calls and lines, put into a lake at once."""
+
+    folder: Path
+    prices: str = PRICES
+    contract: Contract = field(default_factory=lambda: Contract("openai"))
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    pages: list[dict[str, Any]] = field(default_factory=list)
+    details: list[dict[str, Any]] = field(default_factory=list)
+    rates: list[dict[str, Any]] = field(default_factory=list)
+    key: bytes | None = None
+
+    def call(
+        self, when: datetime, *, status: str = "succeeded", attempt: Mapping[str, Any] | None = None, **counts: Any
+    ) -> None:
+        """One call with its usage; classes that are not named had no tokens."""
+        number = len(self.calls) + 1
+        whole = {name: counts.get(name, 0) for name in (*CLASSES, *CELLS)}
+        rest = {name: value for name, value in counts.items() if name not in whole}
+        totals = {
+            "input_total": sum(whole[name] for name in CLASSES[:5]),
+            "output_total": sum(whole[name] for name in CLASSES[5:]),
+        }
+        self.calls.append(
+            {
+                "attempt_hi": number,
+                "attempt_lo": number,
+                "day": when.date(),
+                "source": "gateway",
+                "arrived_at": when,
+                "status": status,
+                "provider": "openai",
+                "api": "openai_chat",
+                "model": "m",
+                "verdict": "PROVED",
+                "ended": "complete",
+                "tenant": "unassigned",
+                **whole,
+                **totals,
+                "total": sum(totals.values()),
+                **rest,
+                "attempt": attempt or {},
+            }
+        )
+
+    def line(self, money: str | None, start: datetime, end: datetime | None = None, **about: Any) -> None:
+        """One line of the bill: of input tokens of model m unless `about` says otherwise."""
+        told: dict[str, Any] = {"category": "Usage", "kind": "tokens", "model": "m", "token_class": "input_uncached",
+                                "sku": "m-input", "currency": "USD"}  # fmt: skip
+        number = len(self.lines)
+        self.lines.append(
+            {
+                "invoice_id": "openai:2026-04",
+                "line_id": f"line-{number}",
+                "provider": "openai",
+                "period_start": start,
+                "period_end": end or start + timedelta(days=1),
+                "amount": None if money is None else Decimal(money),
+                "segment": FILE,
+                "segment_row": number,
+                "revision": 0,
+                **told,
+                **about,
+            }
+        )
+
+    def page(self, start: datetime, end: datetime | None = None, **about: Any) -> None:
+        """One result of a usage page, of model m."""
+        number = len(self.pages)
+        counts = {name: about.pop(name, 0) for name in CLASSES}
+        self.pages.append(
+            {
+                "cell_hi": number,
+                "cell_lo": number,
+                "day": start.date(),
+                "source": "usage-pages",
+                "provider": "openai",
+                "api": "openai_usage_completions",
+                "period_start": start,
+                "period_end": end or start + timedelta(days=1),
+                "grouped_by": ["model"],
+                "model": "m",
+                "tenant": "unassigned",
+                "provisional": False,
+                "verdict": "PROVED",
+                **counts,
+                "input_total": sum(counts[name] for name in CLASSES[:5]),
+                "output_total": sum(counts[name] for name in CLASSES[5:]),
+                "leaf_shape": "",
+                "segment": FILE,
+                "segment_row": number,
+                "revision": 0,
+                **about,
+            }
+        )
+
+    def lake(self, order: Sequence[int] | None = None) -> Lake:
+        """The lake with all of it, priced; `order` shuffles the lines."""
+        lake = Lake.create(self.folder / f"lake{len(list(self.folder.glob('lake*')))}")
+        if self.calls:
+            names = {"provider": "model_served"}
+            attempts = [
+                {**_of("attempt", call), "model_served": call["model"], "route": "unassigned", "task": "unassigned",
+                 "revision": 0, **call["attempt"]}
+                for call in self.calls
+            ]  # fmt: skip
+            assert names
+            lake.append("attempt", _frame("attempt", attempts))
+            readings = [{**_of("reading", call), "child": 0, "report": 0, "revision": 0} for call in self.calls]
+            lake.append("reading", _frame("reading", readings))
+            refresh_prices(lake, self.book(), sorted({call["day"] for call in self.calls}))
+        for table, rows in (("invoice_line", self.lines), ("usage_period", self.pages), ("invoice_detail", self.details),
+                            ("currency_rate", self.rates)):  # fmt: skip
+            if rows:
+                lake.append(
+                    table, _frame(table, [rows[i] for i in order] if order and table == "invoice_line" else rows)
+                )
+        return lake
+
+    def book(self) -> PriceBook:
+        """The prices of this world."""
+        path = self.folder / "prices.toml"
+        path.write_text(self.prices, encoding="utf-8")
+        return PriceBook([read_prices(path)])
+
+    def reconcile(self, lake: Lake | None = None, now: datetime = LATER) -> tuple[Lake, InvoiceResult]:
+        """Reconcile it."""
+        lake = lake or self.lake()
+        books = Books({"openai": self.contract}, self.book(), self.key)
+        return lake, reconcile_invoices(lake, books, now)
+
+
+def gaps(lake: Lake, unit: str = "USD") -> pl.DataFrame:
+    """The cells of a unit, in order of period."""
+    rows = lake.scan("invoice_gap").filter(pl.col("unit") == unit).collect()
+    return rows.sort("against", "period_start", "kind", "model", "token_class", nulls_last=True)
+
+
+def causes(lake: Lake, unit: str = "USD") -> dict[str, Decimal]:
+    """Cause -> what it stands for."""
+    rows = lake.scan("invoice_cause").filter(pl.col("unit") == unit).collect()
+    out: dict[str, Decimal] = {}
+    for cause, amount in rows.select("cause", "amount").iter_rows():
+        out[cause] = out.get(cause, Decimal(0)) + amount
+    return dict(sorted(out.items()))
+
+
+def closes(lake: Lake) -> bool:
+    """Whether of every cell causes and residual add up to the gap, exactly."""
+    summed = lake.scan("invoice_cause").group_by("cell").agg(parts=pl.col("amount").sum()).collect()
+    cells = lake.scan("invoice_gap").collect().join(summed, on="cell", how="left")
+    known = cells.filter(pl.col("gap").is_not_null())
+    parts = known["parts"].fill_null(Decimal(0)) + known["residual"]
+    return bool((parts == known["gap"]).all()) and set(summed["cell"]) <= set(cells["cell"])
+
+
+def _of(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    names = polars_schema(table)
+    return {name: value for name, value in row.items() if name in names}
+
+
+def _frame(table: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    schema = polars_schema(table)
+    names = [name for name in schema if any(name in row for row in rows)]
+    return pl.DataFrame([{n: row.get(n) for n in names} for row in rows], schema={n: schema[n] for n in names})
+
+
+def day(number: int) -> date:
+    """A day of April 2026."""
+    return date(2026, 4, number)
