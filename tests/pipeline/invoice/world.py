@@ -161,23 +161,20 @@ class World:
         """The lake with all of it, priced; `order` shuffles the lines."""
         lake = Lake.create(self.folder / f"lake{len(list(self.folder.glob('lake*')))}")
         if self.calls:
-            names = {"provider": "model_served"}
             attempts = [
                 {**_of("attempt", call), "model_served": call["model"], "route": "unassigned", "task": "unassigned",
                  "revision": 0, **call["attempt"]}
                 for call in self.calls
             ]  # fmt: skip
-            assert names
             lake.append("attempt", _frame("attempt", attempts))
             readings = [{**_of("reading", call), "child": 0, "report": 0, "revision": 0} for call in self.calls]
             lake.append("reading", _frame("reading", readings))
             refresh_prices(lake, self.book(), sorted({call["day"] for call in self.calls}))
-        for table, rows in (("invoice_line", self.lines), ("usage_period", self.pages), ("invoice_detail", self.details),
-                            ("currency_rate", self.rates)):  # fmt: skip
+        lines = [self.lines[place] for place in order] if order else self.lines
+        told = {"invoice_line": lines, "usage_period": self.pages, "invoice_detail": self.details}
+        for table, rows in {**told, "currency_rate": self.rates}.items():
             if rows:
-                lake.append(
-                    table, _frame(table, [rows[i] for i in order] if order and table == "invoice_line" else rows)
-                )
+                lake.append(table, _frame(table, rows))
         return lake
 
     def book(self) -> PriceBook:

@@ -110,11 +110,9 @@ def _whole(month: Month, table: str, carried: Collection[str]) -> pl.DataFrame:
             frame = frame.join(about.select("finding_id"), on="finding_id", how="semi")
         case "change" | "audit_tolerance":
             pass  # who changed what decides figures may lie long before the month, and so may what tolerances rest on
-        case "invoice_line":
-            starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("period_start", "period_end"))
-            frame = frame.filter((starts < end) & (stops > begin))
-        case "invoice_detail":
-            starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in ("billing_start", "billing_end"))
+        case "invoice_line" | "invoice_detail":
+            of = ("period_start", "period_end") if table == "invoice_line" else ("billing_start", "billing_end")
+            starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in of)
             frame = frame.filter(((starts < end) & (stops > begin)).fill_null(value=True))
         case "currency_rate":
             # A rate of a day before may stand in where a contract says so, so a month holds those of its bills.

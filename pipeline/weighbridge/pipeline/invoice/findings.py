@@ -21,6 +21,7 @@ UNEXPLAINED, NOT_CHARGED = "invoice_unexplained", "usage_not_charged"
 UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
     "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
 )  # fmt: skip
+CODES = frozenset({UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, TOTAL, PROVISIONAL, *(c.code for c in all_causes())})
 _CURES = {
     UNEXPLAINED: "Show the cells with `weighbridge invoice show`, hold the largest against the provider's own page, "
     "and dispute what nobody can explain.",

@@ -87,7 +87,7 @@ def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | 
         LakeBusyError: another process is writing.
     """
     with lake.lock():
-        results = [each for each in months_compared(lake, books, now) if month is None or each.ledger.month == month]
+        results = months_compared(lake, books, now, None if month is None else {month})
         gaps: list[dict[str, object]] = []
         causes: list[dict[str, object]] = []
         for result in results:
@@ -106,8 +106,10 @@ def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | 
     return InvoiceResult(about, dict(counts.iter_rows()), len(causes), ordered)
 
 
-def months_compared(lake: Records, books: Books, now: datetime) -> list[MonthResult]:
-    """Every month of every provider, against its pages and its invoices."""
+def months_compared(
+    lake: Records, books: Books, now: datetime, asked_for: Collection[str] | None = None
+) -> list[MonthResult]:
+    """The months that are asked for, all where null, of every provider, against its pages and its invoices."""
     lines, pages, rates = latest_lines(lake), latest_pages(lake), Rates.of(lake)
     out = []
     used: dict[str, dict[str, Decimal]] = {}
@@ -118,12 +120,15 @@ def months_compared(lake: Records, books: Books, now: datetime) -> list[MonthRes
         by = groupings(pages, provider)
         of_pages = page_charges(pages, contract, books.key, by[0]) if by else told.clear()
         for month in sorted({*told["month"], *of_pages["month"]}):
+            wanted = asked_for is None or month in asked_for
+            if not wanted and not contract.credits:
+                continue
             asked = _Asked(lake, books, contract, month, rates, now, provider in closed and month in closed[provider])
-            if of_pages.filter(pl.col("month") == month).height:
+            if wanted and of_pages.filter(pl.col("month") == month).height:
                 out.append(asked.against_pages(of_pages))
             if told.filter(pl.col("month") == month).height:
                 result, terms = asked.against_invoice(told, of_pages, used.setdefault(provider, {}))
-                out.append(result)
+                out += [result] if wanted else []
                 for credit in terms.credits:
                     used[provider][credit.name] = used[provider].get(credit.name, Decimal(0)) + credit.used
     return out
@@ -216,6 +221,8 @@ class _Asked:
             rates=self.rates,
             reprice=pricing.reprice,
             month_end=end,
+            tiers=pricing.tiers(made) if currency else (),
+            lengths=pricing.lengths(made) if currency else {},
             turns=pricing.turns(made, (begin.date(), end.date())) if currency else (),
             prices=pricing.by_id() if currency else {},
         )

@@ -126,7 +126,11 @@ class Search:
             if not fits(last, target) or (shifts and self._breaks_beside(key, stages[-1])):
                 continue
             shares = tuple(_shares(key, names, stages))
-            if all(share.tokens or share.money for share in shares):
+            effective = tuple(share for share in shares if share.tokens or share.money)
+            # A set with a change that does nothing here is a smaller one, and was tried. Only where calls move to
+            # another period the change may be needed in the cell beside.
+            if effective and (shifts or effective == shares):
+                shares = effective
                 yield key, "+".join(share.cause for share in shares), Explained(shares, Confidence.PROBABLE)
 
     def _breaks_beside(self, key: Key, given: Mapping[Key, Figure]) -> bool:

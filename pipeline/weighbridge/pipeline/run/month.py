@@ -1,7 +1,7 @@
 """The end of a month: everything of it once more, with the dialects and prices of now, and then its close.
 
-    read > validate > price > reconcile > baseline > audit > adjust > share > report > publish > close
-           refused where its gate is shut                               refused where one of its gates is
+    read > validate > price > reconcile > invoice > baseline > audit > adjust > share > report > publish > close
+           refused where its gate is shut                                    refused where one of its gates is
 
 A close takes a month as it stands, so it is brought up to date first. A month that is closed already is left as it is.
 """

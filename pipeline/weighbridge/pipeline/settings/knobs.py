@@ -46,6 +46,12 @@ class Settings:
     prices: tuple[Path, ...] = field(
         metadata=_knob(PATHS, [], "price files of your own; their rows go before the built-in book")
     )
+    contracts: tuple[Path, ...] = field(
+        metadata=_knob(PATHS, [], "contracts with providers, or folders of them: what bills are held against")
+    )
+    allocation: Path | None = field(
+        metadata=_knob(MAYBE_PATH, "", "file that says which team bears what; read by `allocate` and by nights")
+    )
     reports: Path = field(metadata=_knob(PATH, "reports", "folder that reports are written to"))
     title: str = field(metadata=_knob(LINE, "Token and cost report", "title of the report"))
     timezone: str = field(

@@ -33,7 +33,9 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
     keys = {key for key in left if key.kind == LineKind.TOKENS}
     before = {key: _before(key, given) for key in keys}
     tails = ledger.tail(billing, {*keys, *(key for key in before.values() if key)})
-    by_money = ledger.against is ChargedBy.INVOICE and not any(getattr(billing, name) for name in _PLAIN)
+    priced = set(ledger.calls["currency"].drop_nulls())
+    plain = not any(getattr(billing, name) for name in _PLAIN) and priced <= {ledger.currency}
+    by_money = ledger.against is ChargedBy.INVOICE and plain
     dropped, moved = dict(billing.dropped), dict(billing.moved)
     for key in sorted(keys, key=repr):
         target, ours = left[key], given.get(key)

@@ -3,6 +3,7 @@
 validate    day    tables held to their contract; a gate that is shut ends the night
 price       day    readings to amounts
 reconcile   month  gaps, causes, findings
+invoice     month  bills and usage pages beside our own priced usage
 baseline    day    limits of cells, what left them, and alerts
 audit       day    bets on whether a provider counts right, and what a month comes to
 adjust      month  late data of closed months, as adjustments of the open one
@@ -22,6 +23,7 @@ from weighbridge.pipeline.run.steps import (
     adjust,
     audit,
     baseline,
+    invoice,
     price,
     publish,
     read,
@@ -32,11 +34,12 @@ from weighbridge.pipeline.run.steps import (
 )
 
 READ, VALIDATE, PRICE = read.STEP, validate.STEP, price.STEP
-RECONCILE, BASELINE, AUDIT, ADJUST = reconcile.STEP, baseline.STEP, audit.STEP, adjust.STEP
+RECONCILE, INVOICE = reconcile.STEP, invoice.STEP
+BASELINE, AUDIT, ADJUST = baseline.STEP, audit.STEP, adjust.STEP
 SHARE, SHARE_AGAIN = share.STEP, share.AGAIN
 REPORT, PUBLISH = report.STEP, publish.STEP
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, BASELINE, AUDIT, ADJUST, SHARE, REPORT, PUBLISH)
+NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, INVOICE, BASELINE, AUDIT, ADJUST, SHARE, REPORT, PUBLISH)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}

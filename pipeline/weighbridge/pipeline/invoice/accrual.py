@@ -1,0 +1,103 @@
+"""Month-to-date accrual: what a month costs so far, what of it was invoiced, and what is still to come on a bill.
+
+Accrued is what was used and stands on no line yet: the expected money of cells without lines. It comes from cells that
+were compared, so a month in which nothing was charged yet has no bill to be compared with and is told by its usage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+import polars as pl
+
+from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.usage import calls
+from weighbridge.pipeline.invoice.zones import span_of
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.schemas.enumerations import ChargedBy, LineKind, Status
+
+_OF_USE = (str(LineKind.TOKENS), str(LineKind.TOOL_FEE))
+
+
+@dataclass(frozen=True, slots=True)
+class Accrual:
+    """One month with one provider in one currency.
+
+    Attributes:
+        expected: what its calls cost so far; null where a price is missing.
+        invoiced: what lines of use charge so far.
+        accrued: what was used and is on no line yet; null where a price is missing.
+        other: lines that are no use: credits, commitments, taxes.
+        open_cells: cells that may still change.
+    """
+
+    period: str
+    provider: str
+    currency: str
+    expected: Decimal | None
+    invoiced: Decimal
+    accrued: Decimal | None
+    other: Decimal
+    open_cells: int
+
+
+def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) -> list[Accrual]:
+    """The accruals of all months with bills, and of months of the present without one.
+
+    Args:
+        lake: with `invoice_gap` up to date.
+        contracts: provider -> contract, for its billing zone.
+        now: the UTC moment it is: the month it lies in is told also where it has no bill.
+    """
+    cells = (
+        lake.scan("invoice_gap")
+        .filter(pl.col("against") == str(ChargedBy.INVOICE), pl.col("unit") != "tokens")
+        .collect()
+    )
+    found = [_of(rows) for _, rows in sorted(cells.partition_by("period", "provider", "unit", as_dict=True).items())]
+    told = {(each.period, each.provider) for each in found}
+    for provider in sorted(set(lake.scan("reading", columns=["provider"]).unique().collect()["provider"].drop_nulls())):
+        contract = contracts.get(provider) or Contract(provider)
+        month = f"{now:%Y-%m}"
+        if (month, provider) not in told:
+            found += _unbilled(lake, contract, month)
+    return sorted(found, key=lambda each: (each.period, each.provider, each.currency))
+
+
+def _of(cells: pl.DataFrame) -> Accrual:
+    use = pl.col("kind").is_in(_OF_USE).fill_null(value=False)
+    own, other = cells.filter(use), cells.filter(~use)
+    first = cells.row(0, named=True)
+    uncharged = own.filter(pl.col("lines") == 0)
+    return Accrual(
+        period=first["period"],
+        provider=first["provider"],
+        currency=first["unit"],
+        expected=_sum(own["expected"]),
+        invoiced=_sum(own["charged"].drop_nulls()) or Decimal(0),
+        accrued=_sum(uncharged["expected"]),
+        other=_sum(other["charged"].drop_nulls()) or Decimal(0),
+        open_cells=cells.filter(pl.col("status") == str(Status.PROVISIONAL)).height,
+    )
+
+
+def _unbilled(lake: Records, contract: Contract, month: str) -> list[Accrual]:
+    """A month without any line: all that was used is accrued."""
+    rows = calls(lake, contract.provider, span_of(month, contract.zone), contract.models, ("total",))
+    kept = rows.filter(~pl.col("failed") & ~pl.col("superseded"))
+    out = []
+    for (currency,), own in sorted(kept.partition_by("currency", as_dict=True).items(), key=lambda each: str(each[0])):
+        if currency is not None:
+            used = _sum(own["amount"])
+            out.append(Accrual(month, contract.provider, str(currency), used, Decimal(0), used, Decimal(0), 0))
+    return out
+
+
+def _sum(values: pl.Series) -> Decimal | None:
+    """The sum; null where any part of it is."""
+    if values.null_count():
+        return None
+    return sum((Decimal(str(value)) for value in values), start=Decimal(0))
