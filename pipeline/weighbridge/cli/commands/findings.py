@@ -43,6 +43,7 @@ def ls(
     from weighbridge.pipeline.audit.found import CODES as AUDIT_CODES
     from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
+    from weighbridge.pipeline.invoice.findings import CODES as INVOICE_CODES
     from weighbridge.pipeline.probe.found import CODES as PROBE_CODES
     from weighbridge.pipeline.reconcile.found.codes import checked_code
     from weighbridge.pipeline.reconcile.life.material import Materiality
@@ -58,6 +59,7 @@ def ls(
             *AUDIT_CODES,
             *BASELINE_CODES,
             *CLOSE_CODES,
+            *INVOICE_CODES,
             *PROBE_CODES,
             *RETENTION_CODES,
             *SOURCE_CODES,

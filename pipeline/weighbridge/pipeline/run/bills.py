@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
+
+import polars as pl
 
 from weighbridge.pipeline.invoice.accrual import Accrual, accruals
+from weighbridge.pipeline.invoice.allocate import Allocated, allocate
+from weighbridge.pipeline.invoice.allocation import load_allocation
 from weighbridge.pipeline.invoice.contract import load_contracts
 from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import Home
+from weighbridge.schemas.enumerations import Status
+from weighbridge.schemas.errors import ConfigError
 
 
 def books_of(home: Home) -> Books:
@@ -29,3 +36,33 @@ def weigh_bills(home: Home, now: datetime, month: str | None = None) -> InvoiceR
 def accrued(home: Home, now: datetime) -> list[Accrual]:
     """What was used and stands on no bill yet."""
     return accruals(home.lake(), load_contracts(home.settings.contracts), now)
+
+
+def bear(home: Home, month: str) -> Allocated:
+    """Allocate a month to teams, by the file of the settings.
+
+    Raises:
+        ConfigError: the settings name no file, or it cannot be used as written.
+    """
+    if home.settings.allocation is None:
+        raise ConfigError(
+            'nothing says which team bears what: name a file with allocation = "allocation.toml" in the settings '
+            "(docs/invoices.md has its format)"
+        )
+    return allocate(home.lake(), load_allocation(home.settings.allocation), month, home.key)
+
+
+def cells_of(home: Home, month: str | None, provider: str | None, *, every: bool) -> list[dict[str, Any]]:
+    """Cells of bills with their causes, those with the largest gaps first; cells that match only if `every`."""
+    lake = home.lake()
+    cells = lake.scan("invoice_gap").collect()
+    for name, value in (("period", month), ("provider", provider)):
+        cells = cells if value is None else cells.filter(pl.col(name) == value)
+    if not every:
+        cells = cells.filter(pl.col("status") != str(Status.MATCHED))
+    named = ("cause", "amount", "confidence", "why", "alternatives")
+    held: dict[str, list[dict[str, Any]]] = {}
+    for cause in lake.scan("invoice_cause").collect().sort("cell", "cause").iter_rows(named=True):
+        held.setdefault(cause["cell"], []).append({name: cause[name] for name in named})
+    rows = [{**cell, "causes": held.get(cell["cell"], [])} for cell in cells.iter_rows(named=True)]
+    return sorted(rows, key=lambda cell: (cell["unit"] == "tokens", -abs(cell["gap"] or 0), cell["cell"]))

@@ -50,7 +50,7 @@ class Settings:
         metadata=_knob(PATHS, [], "contracts with providers, or folders of them: what bills are held against")
     )
     allocation: Path | None = field(
-        metadata=_knob(MAYBE_PATH, "", "file that says which team bears what; read by `allocate` and by nights")
+        metadata=_knob(MAYBE_PATH, "", "file that says which team bears what; `allocate` reads it")
     )
     reports: Path = field(metadata=_knob(PATH, "reports", "folder that reports are written to"))
     title: str = field(metadata=_knob(LINE, "Token and cost report", "title of the report"))
@@ -61,9 +61,7 @@ class Settings:
         metadata=_knob(LEVEL, "warning", "what the log on standard error tells: debug, info, warning or error")
     )
     engine: str = field(
-        metadata=_knob(
-            ENGINE, "polars", "what computes reconciliations: polars, duckdb or spark, with the same digits"
-        )
+        metadata=_knob(ENGINE, "polars", "what computes reconciliations: polars, duckdb or spark, with the same digits")
     )
     price_age_days: int = field(
         metadata=_knob(WHOLE, 90, "doctor gives notice of prices not compared with their source for longer")
