@@ -10,8 +10,9 @@ from tests.pipeline.probe.conftest import DAY, NO_PRICES, Probed
 from tests.pipeline.probe.served import MODEL, Scale
 
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.probe.address import Endpoint
 from weighbridge.pipeline.probe.api import all_apis
-from weighbridge.pipeline.probe.endpoint import Endpoint, ProbeError
+from weighbridge.pipeline.probe.endpoint import ProbeError
 from weighbridge.pipeline.probe.estimate import Estimate
 from weighbridge.pipeline.probe.result import ProbeResult
 from weighbridge.pipeline.probe.run import Wanted, run

@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.probe.address import Endpoint
 from weighbridge.pipeline.probe.api import Api, all_apis
-from weighbridge.pipeline.probe.endpoint import Endpoint, Wire
+from weighbridge.pipeline.probe.endpoint import Wire
 from weighbridge.pipeline.probe.estimate import Estimate, estimate
 from weighbridge.pipeline.probe.judge import judge
 from weighbridge.pipeline.probe.probe import Probe
