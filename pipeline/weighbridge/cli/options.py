@@ -49,6 +49,15 @@ Month = Annotated[
     str | None,
     typer.Option("--month", metavar="YYYY-MM", parser=parse_month, help="Only this UTC month; all where left out."),
 ]
+AsOf = Annotated[
+    date | None,
+    typer.Option(
+        "--as-of",
+        metavar="DAY",
+        parser=parse_day,
+        help="The UTC day it is: what may still come is provisional; default: today.",
+    ),
+]
 Since = Annotated[
     date | None, typer.Option("--since", metavar="DAY", parser=parse_day, help="First day, YYYY-MM-DD or YYYYMMDD.")
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from dataclasses import asdict, astuple
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ import typer
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import weighty
-from weighbridge.cli.options import AsJson, Config, EngineName, LogLevel, Month
+from weighbridge.cli.options import AsJson, AsOf, Config, EngineName, LogLevel, Month
 from weighbridge.cli.output import write_json, write_line, write_table
 from weighbridge.cli.session import home_of
 from weighbridge.schemas.enumerations import Status
@@ -35,6 +36,7 @@ def reconcile(
     summary: Annotated[
         bool, typer.Option("--summary", help="Only count and sum by tenant, model and outcome; nothing is written.")
     ] = False,
+    as_of: AsOf = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -42,8 +44,10 @@ def reconcile(
     """Explain every gap between observed and reported tokens.
 
     Usage is read anew with the dialects of this version and priced anew with the book first. Run again, it changes
-    nothing. Exit 1 where a finding is open and at least a warning.
+    nothing. What may still come (the setting `lateness`) is provisional; what became of that is told. Exit 1 where a
+    finding is open and at least a warning.
     """
+    from weighbridge.pipeline.reconcile.match.lateness import Lateness
     from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.reconcile.reconcile import reconcile as weigh
     from weighbridge.pipeline.run.changes import notice
@@ -60,7 +64,15 @@ def reconcile(
     read_anew(home, days)
     set_prices(home, days)
     _log.info("read and priced; reconciling %d months", len(months))
-    result = weigh(lake, month=month, key_id=home.key_id, ids_grace_days=home.settings.ids_grace_days, engine=chosen)
+    result = weigh(
+        lake,
+        month=month,
+        key_id=home.key_id,
+        ids_grace_days=home.settings.ids_grace_days,
+        as_of=as_of or datetime.now(UTC).date(),
+        engine=chosen,
+        lateness=Lateness.of(home.settings.lateness),
+    )
     counts = Counter((finding.period, str(finding.severity), finding.code) for finding in result.findings)
     if as_json:
         write_json(
@@ -69,6 +81,7 @@ def reconcile(
                 "attempts": result.attempts,
                 "statuses": result.statuses,
                 "causes": result.causes,
+                "transitions": [asdict(each) for each in result.transitions],
                 "findings": [
                     {"period": period, "severity": severity, "code": code, "findings": count}
                     for (period, severity, code), count in sorted(counts.items())
@@ -77,6 +90,10 @@ def reconcile(
         )
     else:
         write_table(["attempts and directions", "rows"], list(result.statuses.items()))
+        if result.transitions:
+            write_line()
+            names = ["period", "provider", "direction", "provisional, now", "amounts", "observed", "reported", "now"]
+            write_table(names, [["" if cell is None else cell for cell in astuple(t)] for t in result.transitions])
         write_line()
         write_table(
             ["period", "severity", "code", "findings"], [[*key, count] for key, count in sorted(counts.items())]

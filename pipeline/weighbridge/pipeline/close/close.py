@@ -143,7 +143,10 @@ def _refusals(
     yield from missing
     if not missing:
         yield from gates.gate_closed(gate, lake, period, now.date())
-        yield from gates.out_of_date(lake, period, book, key_id(key), policy)
+        waiting = tuple(gates.still_open(lake, period))
+        yield from waiting
+        if not waiting:
+            yield from gates.out_of_date(lake, period, book, key_id(key), policy)
         yield from gates.open_findings(lake, period, now.date(), policy)
 
 

@@ -28,7 +28,7 @@ from weighbridge.pipeline.reconcile.life.status import life
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.reconcile import findings_of, prices_used
-from weighbridge.schemas.enumerations import FindingOrigin, FindingState, Severity
+from weighbridge.schemas.enumerations import FindingOrigin, FindingState, Severity, Status
 from weighbridge.schemas.tables import TABLES
 
 HELD = ("attempt", "usage_report", "reading", "quarantine", "gap")
@@ -116,6 +116,22 @@ def gate_closed(gate: bool | None, lake: Records, period: str, today: date) -> I
             "validation",
             f"validation refuses {period}",
             "Run `weighbridge validate` to see which rule does not hold, and mend the rows or release them.",
+        )
+
+
+def still_open(lake: Records, period: str) -> Iterator[Refusal]:
+    """Amounts are provisional: the other side may still come."""
+    columns = ["day", "status", "open_until"]
+    first, last = ends(period)
+    rows = lake.scan("reconciled", first=first, last=last, columns=columns)
+    held = rows.filter(pl.col("status") == str(Status.PROVISIONAL)).select(pl.len(), pl.col("open_until").max())
+    count, until = held.collect(engine="streaming").row(0)
+    if count:
+        then = until + timedelta(days=1) if until < date.max else until
+        yield Refusal(
+            "provisional",
+            f"{count} amounts of {period} are provisional until {until}",
+            f"Run `weighbridge reconcile --month {period}` on {then} or later, or with `--as-of {then}` as they are.",
         )
 
 

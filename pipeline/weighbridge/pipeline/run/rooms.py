@@ -27,6 +27,7 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.reconcile.match.lateness import Lateness
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
 from weighbridge.pipeline.report.earlier import Closes, Earlier, Place, State
@@ -124,12 +125,27 @@ def made_of(home: Home, result: IngestResult) -> Made:
     return Made(*map(int, counted))
 
 
-def weigh(home: Home, months: Iterable[str]) -> dict[str, ReconcileResult]:
-    """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding."""
+def weigh(home: Home, months: Iterable[str], *, as_of: date | None = None) -> dict[str, ReconcileResult]:
+    """Reconcile these months. Rows made with another pseudonym key than the installation's are a finding.
+
+    Args:
+        home: the installation.
+        months: UTC months.
+        as_of: the UTC day it is: what may still come is provisional then; null: everything is final.
+    """
     lake = home.lake()
-    grace, engine = home.settings.ids_grace_days, home.settings.engine
+    settings = home.settings
     return {
-        month: reconcile(lake, month=month, key_id=home.key_id, ids_grace_days=grace, engine=engine) for month in months
+        month: reconcile(
+            lake,
+            month=month,
+            key_id=home.key_id,
+            ids_grace_days=settings.ids_grace_days,
+            engine=settings.engine,
+            as_of=as_of,
+            lateness=Lateness.of(settings.lateness),
+        )
+        for month in months
     }
 
 

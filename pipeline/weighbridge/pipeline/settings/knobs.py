@@ -24,7 +24,7 @@ from weighbridge.pipeline.settings.kinds import (
 )
 from weighbridge.pipeline.settings.shape import Kind
 from weighbridge.pipeline.settings.sources import SOURCES
-from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, MATERIAL, RETENTION
+from weighbridge.pipeline.settings.tables import ALERTS, BASELINE, CLOSE, LATENESS, MATERIAL, RETENTION
 
 PREFIX = "WEIGHBRIDGE_"
 
@@ -78,6 +78,11 @@ class Settings:
     )
     ids_grace_days: int = field(
         metadata=_knob(WHOLE, 2, "of the newest days of the lake, how many may still get token ids that were announced")
+    )
+    lateness: Mapping[str, Any] = field(
+        metadata=_knob(
+            table(LATENESS), {}, "until when what is missing may still come: until then amounts are provisional"
+        )
     )
     quarantine_rows: int = field(
         metadata=_knob(

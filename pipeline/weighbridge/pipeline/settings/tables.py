@@ -39,6 +39,22 @@ RETENTION = Shape(
 )
 
 
+_DAYS_LATE = (
+    Line("reports", DAYS, 2, "days after an attempt until which its usage report may still come"),
+    Line("attempts", DAYS, 2, "days after a usage report until which the attempt it is about may still come"),
+)
+LATENESS = Shape(
+    lines=_DAYS_LATE,
+    named=(
+        Named(
+            "providers",
+            r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}",
+            "the name of a provider, as reports show it",
+            tuple(Line(line.name, DAYS, None, line.doc) for line in _DAYS_LATE),
+        ),
+    ),
+)
+
 CLOSE = Shape(
     lines=(
         Line("grace_days", DAYS, 3, "how many UTC days after its last one a month stays open for rows that come late"),

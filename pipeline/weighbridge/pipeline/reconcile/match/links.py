@@ -50,6 +50,7 @@ AMBIGUOUS = {**dict.fromkeys(KEY, pl.Int64()), "candidates": pl.List(pl.String()
 RELATED = {
     **dict.fromkeys(KEY, pl.Int64()),
     "relation": pl.String(),
+    "unsure": pl.Boolean(),
     **{f"tries_{direction}": pl.Int64() for direction in Direction},
 }
 
@@ -61,7 +62,8 @@ class Links:
     Attributes:
         twins: attempt_lo, attempt_hi of a report's key -> to_lo, to_hi of the attempt it is about; how it was found.
         ambiguous: attempts with several partners, or whose identifier others have too, with the ids of these.
-        related: attempts with a relation to others of their request, and what tries without a report were observed.
+        related: attempts with a relation to others of their request, what tries without a report were observed, and
+            whether it is `unsure` to whom the report of the attempt, or the attempt of the report, belongs.
     """
 
     twins: pl.DataFrame
@@ -253,13 +255,13 @@ def _ambiguous(found: _Found) -> pl.DataFrame:
 
 def _related(found: _Found, observed: dict[Direction, dict[Key, int | None]]) -> pl.DataFrame:
     rows = []
-    for key in sorted(found.relations.keys() | found.tries.keys()):
+    for key in sorted(found.relations.keys() | found.tries.keys() | found.candidates.keys()):
         sums = []
         for direction in Direction:
             counts = [observed[direction].get(other) for other in sorted(found.tries.get(key, ()))]
             sums.append(None if not counts or None in counts else sum(c for c in counts if c is not None))
         relation = found.relations.get(key)
-        rows.append((*key, None if relation is None else str(relation), *sums))
+        rows.append((*key, None if relation is None else str(relation), key in found.candidates, *sums))
     return pl.DataFrame(rows, schema=RELATED, orient="row")
 
 

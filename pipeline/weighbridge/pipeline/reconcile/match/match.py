@@ -20,7 +20,7 @@ _REPORT = tuple(name for name in many.OUTPUT if not name.startswith("r_"))
 _SHARED = ("provider", "api", "model")
 _COUNTED = ("reports", "empty", "contradictory", "unknown", *(name for name in _REPORT if name.startswith("counted_")))
 _PLAIN = (*one.OUTPUT, *_REPORT, "seen", "due", "loss")
-_RELATED = ("relation", "tries_input", "tries_output")
+_RELATED = ("relation", "unsure", "tries_input", "tries_output")
 OUTPUT = (*_PLAIN, "open_until", *_RELATED)
 
 
@@ -64,8 +64,10 @@ def _with_waiting(rows: Frame, waiting: Frame | None) -> Frame:
 
 def _with_related(rows: Frame, related: Frame | None) -> Frame:
     if related is None:
-        return rows.with_columns(relation=words(), tries_input=tokens(), tries_output=tokens())
-    return rows.join(related.select(*KEY, *_RELATED), on=list(KEY), how="left")
+        none = nw.lit(value=False)
+        return rows.with_columns(relation=words(), unsure=none, tries_input=tokens(), tries_output=tokens())
+    known = rows.join(related.select(*KEY, *_RELATED), on=list(KEY), how="left")
+    return known.with_columns(nw.col("unsure").fill_null(value=False))
 
 
 def speakers(readings: Frame) -> Frame:

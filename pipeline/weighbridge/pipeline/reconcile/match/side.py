@@ -66,7 +66,8 @@ def side(rows: Frame, direction: Direction) -> Frame:
     recount = ~engine & ~nw.col(f"{direction}_recounted").is_null()
     sending = nw.col("reports") - nw.col("empty")
     readable = (nw.col(f"counted_{direction}") == sending) & (sending > 0)
-    owed = nw.col("due") & (sending == 0)
+    # A report that may be this attempt's or another one's is there: nothing is missing, and nothing compared.
+    owed = nw.col("due") & (sending == 0) & ~nw.col("unsure")
     related = ~nw.col("relation").is_null()
     lost = nw.when(~related).then(nw.col("loss"))
     stray = ~nw.col("seen") & ~related & ~(lost == COVERED).fill_null(value=False)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from weighbridge.pipeline.reconcile.found.announced import settled
+from weighbridge.pipeline.reconcile.match.lateness import Lateness
+from weighbridge.pipeline.reconcile.match.lateness import settled as no_more
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
 from weighbridge.pipeline.run.forgotten import settled_months
 from weighbridge.pipeline.run.home import Home
@@ -16,20 +18,24 @@ from weighbridge.pipeline.run.steps.units import touches
 _WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
 
 
-def reconcile_marks(home: Home, _today: date) -> dict[str, str]:
-    """Months with rows, marked by them, by what was booked around their ends, and by what can get no more ids."""
+def reconcile_marks(home: Home, today: date) -> dict[str, str]:
+    """Months with rows, marked by them, by what was booked around their ends, and by what nothing can come to."""
     lake = home.lake()
     days = marks_by_day(lake, _WEIGHED)
     closed = settled(lake, home.settings.ids_grace_days)
+    # A day of which nothing can come any more is weighed once more: what was provisional becomes final.
+    final = no_more(days, today, Lateness.of(home.settings.lateness))
     out = {}
     for month in months_to_weigh(lake):
         about = [f"{day} {mark}" for day, mark in days.items() if touches(month, day)]
-        out[month] = hashed([home.key_id, *about, *(day for day in closed if touches(month, day))])
+        ids = (day for day in closed if touches(month, day))
+        late = (f"{day} {after}" for after, day in final if touches(month, day))
+        out[month] = hashed([home.key_id, *about, *ids, *late])
     return out
 
 
-def _reconcile(home: Home, months: Sequence[str], _today: date) -> Work:
-    done = weigh(home, months).values()
+def _reconcile(home: Home, months: Sequence[str], today: date) -> Work:
+    done = weigh(home, months, as_of=today).values()
     counts = {"attempts": sum(each.attempts for each in done), "findings": sum(len(each.findings) for each in done)}
     return Work({"months": len(months), **counts})
 
