@@ -18,6 +18,7 @@ from weighbridge.schemas.enumerations import Verdict
 from weighbridge.schemas.tables import NAME
 
 KINDS = ("usage", "stream", "price", "dedup", "period", "engine", "numeric", "other")
+RECORDS = "records"
 BODIES = ("usage", "response", "events")
 TOTALS = ("input_total", "output_total", "total")
 ESTIMATES = (*TOTALS, "cost")

@@ -49,10 +49,10 @@ _SPANS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-_KEY, _DAY = bytes(32), date(2026, 1, 1)
+CASE_KEY, CASE_DAY = bytes(32), date(2026, 1, 1)
 _BEGIN = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 _ATTEMPT = ("attempt_hi", "attempt_lo")
-_REPORT = (*_ATTEMPT, "source", "child", "report")
+REPORT = (*_ATTEMPT, "source", "child", "report")
 
 
 def unknown_fields(case: Case) -> Iterator[str]:
@@ -78,17 +78,17 @@ def compared_records(case: Case) -> Iterator[str | None]:
     with TemporaryDirectory(prefix="weighbridge-") as folder:
         lake = Lake.create(Path(folder) / "lake")
         path = Path(folder) / "records.jsonl"
-        importer, lines = _file(case)
+        importer, lines = file_of(case)
         path.write_text("".join(json.dumps(line, default=str) + "\n" for line in lines), encoding="utf-8")
-        result = ingest([path], lake, key=_KEY, day=_DAY, importer=importer).files[0]
-        attempts = _latest(lake, "attempt", (*_ATTEMPT, "source"))
-        readings = _latest(lake, "reading", _REPORT)
+        result = ingest([path], lake, key=CASE_KEY, day=CASE_DAY, importer=importer).files[0]
+        attempts = latest(lake, "attempt", (*_ATTEMPT, "source"))
+        readings = latest(lake, "reading", REPORT)
     yield f"records: {result.rows_quarantined} cannot be read" if result.rows_quarantined else None
     numbers = _numbers(attempts)
     for name in _NUMBERS:
         if name in case.expect:
             yield differs(name, count(case.expect[name], f"expect.{name}"), numbers[name])
-    yield from compared(case, _summed(case, readings), lambda _: None)
+    yield from compared(case, summed(case, readings), lambda _: None)
 
 
 def _format(case: Case) -> object:
@@ -102,7 +102,7 @@ def _records(case: Case) -> Sequence[Mapping[str, Any]]:
     return [mapping(record, "input.records") for record in records]
 
 
-def _file(case: Case) -> tuple[str, list[Mapping[str, object]]]:
+def file_of(case: Case) -> tuple[str, list[Mapping[str, object]]]:
     """The importer of the records, and the lines of their file."""
     records = _records(case)
     if _format(case) == SESSION:
@@ -168,7 +168,8 @@ def _model(case: Case) -> str | None:
     return model if isinstance(model, str) else None
 
 
-def _latest(lake: Lake, table: str, key: Sequence[str]) -> pl.DataFrame:
+def latest(lake: Lake, table: str, key: Sequence[str]) -> pl.DataFrame:
+    """The last revisions of a table, in the order of their keys."""
     rows = lake.scan(table).collect().sort(*key, "revision")
     return rows.group_by(key, maintain_order=True).last()
 
@@ -185,7 +186,7 @@ def _numbers(attempts: pl.DataFrame) -> dict[str, int]:
     }
 
 
-def _summed(case: Case, readings: pl.DataFrame) -> UsageReading:
+def summed(case: Case, readings: pl.DataFrame) -> UsageReading:
     """All readings as one: sums, of which any is unknown where a part of it is."""
     known = {name: _sum(readings[name]) for name in (*CLASS_NAMES, *CELL_NAMES, *TOTALS)}
     flags = readings["flags"].explode().drop_nulls().unique().sort()

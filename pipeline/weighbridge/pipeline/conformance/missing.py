@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weighbridge.pipeline.conformance import charged, dedup, engine, overhead
-from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, TOTALS, Case, mapping, word
+from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, stored
+from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, RECORDS, TOTALS, Case, mapping, word
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.router_estimate import BLOCK, ROUTER
 from weighbridge.pipeline.price.keys import KEYS
 
-DEDUP, ENGINE, NUMERIC, OTHER, RECORDS = "dedup", "engine", "numeric", "other", "records"
+DEDUP, ENGINE, NUMERIC, OTHER = "dedup", "engine", "numeric", "other"
 _KINDS = {
     "period": "needs matching (kind period)",
     "other": "needs more than reading and pricing (kind other)",
@@ -54,7 +54,13 @@ def _needs(case: Case) -> Iterator[str]:
         yield from _unknown(case.expect, "expect", overhead.EXPECT, {})
         yield from overhead.needs(case)
         return
-    if case.kind in _KINDS:
+    if case.kind == OTHER and stored.is_one(case):
+        yield from _unknown(case.given, "input", stored.INPUT, {})
+        yield from _unknown(case.context, "input.context", stored.CONTEXT, {})
+        yield from _unknown(case.expect, "expect", stored.EXPECT, {})
+        yield from (f"needs {path}" for path in dedup.unknown_fields(case))
+        return
+    if case.kind in _KINDS and not limited.is_one(case):
         # What such a case holds beside is of its kind, so it is not listed.
         yield _KINDS[case.kind]
         return
@@ -72,6 +78,8 @@ def _needs(case: Case) -> Iterator[str]:
             return
         known_input, known_context = _INPUT | {engine.TIMINGS}, _CONTEXT | {ROUTER, BLOCK}
         known_expect = _EXPECT | set(engine.EXPECT)
+    elif limited.is_one(case):
+        known_context = _CONTEXT | {limited.LIMIT}
     if dialect_for(case.provider, case.api) is None:
         yield f"needs a dialect for ({case.provider}, {case.api})"
     yield from _unknown(case.given, "input", known_input, _NEEDS_INPUT)

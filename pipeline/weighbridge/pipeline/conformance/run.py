@@ -8,12 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weighbridge.pipeline.conformance.case import BODIES, Case, MalformedCaseError, case_id, parsed
+from weighbridge.pipeline.conformance import limited, stored
+from weighbridge.pipeline.conformance.case import BODIES, RECORDS, Case, MalformedCaseError, case_id, parsed
 from weighbridge.pipeline.conformance.charged import compared_costs
 from weighbridge.pipeline.conformance.compare import compared
 from weighbridge.pipeline.conformance.dedup import compared_records
 from weighbridge.pipeline.conformance.engine import compared_engine
-from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, OTHER, RECORDS, missing
+from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, OTHER, missing
 from weighbridge.pipeline.conformance.overhead import compared_overhead
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.schemas.errors import ConfigError
@@ -103,6 +104,10 @@ def _run(case: Case) -> CaseResult:
         return CaseResult(case.id, Outcome.UNSUPPORTED, [], needed)
     if case.kind == DEDUP:
         outcomes = list(compared_records(case))
+    elif case.kind == OTHER and limited.is_one(case):
+        outcomes = list(limited.compared_limit(case))
+    elif case.kind == OTHER and stored.is_one(case):
+        outcomes = list(stored.compared_store(case))
     elif case.kind == OTHER:
         outcomes = list(compared_overhead(case))
     elif case.kind == NUMERIC and RECORDS in case.given:

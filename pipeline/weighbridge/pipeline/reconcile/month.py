@@ -191,7 +191,7 @@ class Month:
         keys = self.links.twins.lazy().select(KEY)
         raw = self.dated("attempt", list(attempts.COLUMNS_READ)).join(keys, on=list(KEY), how="semi")
         own = collected(attempts.one_per_attempt(frame_of(raw)))
-        away = matched.moved(self.links, own, days).select(rows.columns).cast(dict(rows.schema))
+        away = matched.moved(self.links, own, days).select(rows.columns).cast(rows.schema)
         return pl.concat([rows, away])
 
     def limits(self, left: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:

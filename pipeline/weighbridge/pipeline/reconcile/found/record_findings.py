@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile.found import announced, flag_facts, quarantine, reported_costs
+from weighbridge.pipeline.reconcile.found import announced, flag_facts, limited, quarantine, reported_costs
 from weighbridge.pipeline.reconcile.found.tally import Kind, added, findings, tallied
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
 from weighbridge.pipeline.reconcile.match import attempts, reports
@@ -316,6 +316,17 @@ def empty_month(period: str) -> Finding:
     )
 
 
+def output_limit_exceeded(asked: Asked) -> Iterator[Finding]:
+    """Reports of more output than was asked for at most."""
+    kind = Kind(
+        code=limited.CODE,
+        severity=Severity.NOTICE,
+        unit="tokens",
+        cure="Limit reasoning by a parameter of its own where the API has one; the limit that was asked for does not bind.",
+    )
+    yield from findings(kind, tallied(limited.reports(asked.month), limited.BY), limited.BY, asked.month.period)
+
+
 def ids_differ_from_count(asked: Asked) -> Iterator[Finding]:
     """Logs of an engine that state another count than they have ids."""
     columns = [*KEY, "day", "source", "revision", "model_served", "input_computed", "output_computed"]
@@ -366,6 +377,7 @@ _KINDS: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     quarantined_rows,
     gap_records,
     ids_missing,
+    output_limit_exceeded,
     ids_differ_from_count,
     recount_constant_moved,
 )
