@@ -65,6 +65,22 @@ def test_what_matters_is_carried_into_the_next_month(weighbridge: Run, home: Pat
     assert weighbridge("findings", "carry", "2026-01", "--config", home, "--json").json == []
 
 
+def test_a_pack_is_written_and_verified_without_the_installation(weighbridge: Run, home: Path, tmp_path: Path) -> None:
+    row = next(each for each in listed(weighbridge, home) if each["evidence"])
+    out = tmp_path / "sent.zip"
+    told = weighbridge(
+        "findings", "pack", row["finding_id"][:8], "--zip", "--out", out, "--config", home, "--json"
+    ).json
+    assert (told["path"], told["root"], told["proved"]) == (str(out), None, 0)
+    assert told["rows"] > 0
+    shutil.rmtree(home)
+    checked = weighbridge("verify", out)
+    assert (checked.code, "2026-01 holds" in checked.out) == (0, True)
+    raw = out.read_bytes()
+    out.write_bytes(raw[: len(raw) // 2])
+    assert weighbridge("verify", out).code == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -191,6 +192,46 @@ def sums(ctx: typer.Context, as_json: AsJson = False, config: Config = None, log
         write_json(held.to_dicts())
     else:
         write_table([name.replace("_", " ") for name in held.columns], held.rows())
+    return CLEAN
+
+
+@findings.command("pack")
+def pack(
+    ctx: typer.Context,
+    finding: Id,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="PATH", help="What to write. Default: dispute-<id> here.")
+    ] = None,
+    zipped: Annotated[bool, typer.Option("--zip", help="One zip file instead of a folder.")] = False,
+    foreign: Annotated[
+        bool,
+        typer.Option("--foreign-ids", help="Also what providers call the requests, so that they can look them up."),
+    ] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Write all that backs a finding into a pack for its provider: rows, prices, proofs; `verify` checks it offline.
+
+    Where the month is closed, every row is led to its root. Reasons and names of users are not in it, nor is any text.
+    """
+    from weighbridge.pipeline.dispute.pack import write_dispute
+    from weighbridge.pipeline.price.book import PriceBook
+    from weighbridge.pipeline.reconcile.tree.prefix import one_of
+
+    home = home_of(ctx, config, log_level)
+    lake = home.lake()
+    whole = one_of((str(row["finding_id"]) for row in lives(lake)), finding, "finding")
+    name = out or Path(f"dispute-{whole[:ID_DIGITS]}{'.zip' if zipped else ''}")
+    book = PriceBook.load(home.settings.prices)
+    done = write_dispute(lake, home.settings.closes, book, whole, name, zipped=zipped, foreign=foreign)
+    told = {each: getattr(done, each) for each in ("path", "digest", "root", "rows", "proved")}
+    if as_json:
+        write_json(told)
+    else:
+        write_line(f"{done.path}: {counted(done.rows, 'row')}, {done.proved:,} of them proved by the root of the month")
+        write_line(f"digest   {done.digest}" + (f"\nroot     {done.root}" if done.root else ""))
+        write_line(f"Next: weighbridge verify {done.path}" + (f" --root {done.root}" if done.root else ""))
     return CLEAN
 
 

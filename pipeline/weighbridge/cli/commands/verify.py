@@ -22,7 +22,11 @@ _SHOWN = 20
 def verify(
     ctx: typer.Context,
     what: Annotated[
-        str, typer.Argument(metavar="MONTH|PACK", help="A closed month of this installation, or the folder of a pack.")
+        str,
+        typer.Argument(
+            metavar="MONTH|PACK",
+            help="A closed month of this installation, the folder of a pack, or a dispute pack (folder or zip file).",
+        ),
     ],
     root: Annotated[
         str | None, typer.Option("--root", metavar="HEX", help="The root that was printed when the month was closed.")
@@ -33,15 +37,19 @@ def verify(
 ) -> int:
     """Verify a close from its pack alone: every file, row and commitment, and every figure made anew.
 
-    A month is held against its root and receipts in the lake too. A pack needs no installation; give the root that
-    was kept elsewhere, or the pack is held against itself alone. Exit 3 where anything differs; each is named.
+    A month is held against its root and receipts in the lake too. A pack needs no installation; give the root that was
+    kept elsewhere, or the pack is held against itself alone. A dispute pack is verified likewise. Exit 3 where anything
+    differs; each is named.
     """
     from weighbridge.pipeline.close.verify import verify as examine
     from weighbridge.pipeline.close.verify import verify_month
+    from weighbridge.pipeline.dispute.verify import is_dispute, verify_dispute
 
     if is_month(what):
         home = home_of(ctx, config, log_level)
         found = verify_month(home.lake(), home.settings.closes, what, root=root)
+    elif is_dispute(Path(what)):
+        found = verify_dispute(Path(what), root=root)
     else:
         found = examine(Path(what), root=root)
     if as_json:
