@@ -20,7 +20,7 @@ from weighbridge.pipeline.run.steps.units import touches
 from weighbridge.schemas import canonical
 from weighbridge.schemas.tables import TABLES
 
-_REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap")
+_REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap", "audit_cell")
 
 
 def report_marks(home: Home, _today: date) -> dict[str, str]:
