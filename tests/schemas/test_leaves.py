@@ -46,6 +46,7 @@ def test_a_chat_answer(key: bytes) -> None:
     }
     found = flatten_body(body, key)
     assert found.leaves == [
+        Leaf("service_tier", None, "default"),
         Leaf("usage.completion_tokens", 9, None),
         Leaf("usage.prompt_tokens", 21, None),
         Leaf("usage.prompt_tokens_details.cached_tokens", 16, None),

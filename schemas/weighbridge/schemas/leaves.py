@@ -64,6 +64,9 @@ PICKED: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 # Of them those that are usage and nothing else: what stands there and is no object is not "no usage".
 USAGE_NAMES: frozenset[str] = frozenset({"usage", "usageMetadata", "usage_metadata"})
+# Where an answer names the service tier it was served on, where its usage does not. It says nothing by itself, so it is
+# read beside usage only.
+BESIDE: tuple[str, ...] = ("service_tier", "response.service_tier", "interaction.service_tier", "serviceTier")
 # Counts that stand bare at the root of an answer (Ollama, llama.cpp, Bedrock InvokeModel bodies, count_tokens answers).
 BARE: frozenset[str] = frozenset(
     {
@@ -132,7 +135,7 @@ details embeddings predictions statistics cached_tokens_by_modality
 # Keys whose value is one of a closed set; any other value of theirs is dropped as text.
 ENUMERATED: Mapping[str, frozenset[str]] = {
     "service_tier": frozenset(
-        "auto default flex priority standard batch scale on_demand standard_only performance fast".split()
+        "auto default flex priority standard batch scale on_demand standard_only performance fast provisioned".split()
     ),
     "serviceTier": frozenset("standard default flex priority batch SERVICE_TIER_UNSPECIFIED".split()),
     "inference_geo": frozenset("not_available global us eu apac".split()),
@@ -241,8 +244,21 @@ def flatten_body(body: object, key: bytes) -> Flattened:
             out.refusals.append(Refusal(path, QuarantineReason.NOT_AN_OBJECT))
         else:
             _walk(out, path, path.rsplit(".", 1)[-1], value, key, 1)
+    if out.leaves:
+        out.leaves += _beside(body)
     out.leaves.sort(key=lambda leaf: leaf.path)
     return out
+
+
+def _beside(body: object) -> Iterator[Leaf]:
+    """The service tier, where it stands beside the usage; Bedrock wraps its own in an object."""
+    for path in BESIDE:
+        at: object = body
+        for step in path.split("."):
+            at = at.get(step) if isinstance(at, Mapping) else None
+        told = at.get("type") if isinstance(at, Mapping) else at
+        if isinstance(told, str) and told in ENUMERATED[path.rsplit(".", 1)[-1]]:
+            yield Leaf(path, None, told)
 
 
 def _pick(out: Flattened, container: str, value: object, key: bytes) -> None:

@@ -93,7 +93,6 @@ def test_a_case_without_an_answer_is_malformed() -> None:
         (case(given={"prices": {"character": "1"}}), "needs a price per character"),
         (case(given={"prices": {"smell_in": "1"}}), "needs input.prices.smell_in"),
         (case(given={"records": []}), "needs matching (records)"),
-        (case(given={"context": {"batch": True, "batch_multiplier": "0.5"}}), "needs batch prices"),
         (case({"total": 3, "residual": 0}), "needs expect.residual"),
         (case({"estimated": {"total": 3, "carbon": 1}}), "needs expect.estimated.carbon"),
         (case(kind="period"), "needs matching (kind period)"),

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from weighbridge.pipeline.conformance import terms
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
+from weighbridge.pipeline.ingest.terms import Told
 from weighbridge.pipeline.price import keys
 from weighbridge.pipeline.price.row import Match, PriceRow
-from weighbridge.schemas.enumerations import Verdict
+from weighbridge.pipeline.price.tier import ALL_INPUT, Tier
+from weighbridge.schemas.enumerations import FeeKind, TierRule, TokenClass, Verdict
+from weighbridge.schemas.lattice import INPUT_CLASSES
 from weighbridge.schemas.tables import NAME
 
 KINDS = ("usage", "stream", "price", "dedup", "period", "engine", "numeric", "other")
@@ -22,12 +27,9 @@ RECORDS = "records"
 BODIES = ("usage", "response", "events")
 TOTALS = ("input_total", "output_total", "total")
 ESTIMATES = (*TOTALS, "cost")
+BY_MODEL, BY_TIER, ABOVE = "prices_by_model", "prices_by_service_tier", "prices_above"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 WORD = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-
-
-class MalformedCaseError(ValueError):
-    """A case that cannot be run as written. The message names the field and what is expected there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,41 +94,88 @@ class Case:
         """
         if self.given.get("prices") is not None:
             yield "input.prices", mapping(self.given["prices"], "input.prices")
-        by_model = mapping(self.given.get("prices_by_model", {}), "input.prices_by_model")
-        for number, prices in enumerate(by_model.values(), 1):
-            where = f"input.prices_by_model.{number}"
-            if prices is not None:
-                yield where, mapping(prices, where)
+        for name in (BY_MODEL, BY_TIER):
+            tables = mapping(self.given.get(name, {}), f"input.{name}")
+            for number, prices in enumerate(tables.values(), 1):
+                where = f"input.{name}.{number}"
+                if prices is not None:
+                    yield where, mapping(prices, where)
+        for number, above in enumerate(self.above, 1):
+            where = f"input.{ABOVE}.{number}.prices"
+            yield where, mapping(above.get("prices"), where)
 
-    def prices_of(self, model: str | None) -> PriceRow | None:
-        """The prices of a model as a row of a book: its own, else those of the case if it is the model of the case.
+    @property
+    def above(self) -> list[Mapping[str, Any]]:
+        """The prices above lengths of input: one object, or a list of them.
 
         Raises:
-            MalformedCaseError: a price is no decimal string of at most 12 places, or the model of the case is no text.
+            MalformedCaseError: it is neither.
         """
-        own = self.given.get("model")
-        if own is not None and not isinstance(own, str):
-            raise MalformedCaseError(f"input.model is {_kind(own)}; a text or null is expected")
-        by_model = mapping(self.given.get("prices_by_model", {}), "input.prices_by_model")
-        where, written = "input.prices_by_model", by_model.get(model or "")
-        if (model or "") not in by_model and model in {None, own}:
+        found = self.given.get(ABOVE, [])
+        return [mapping(each, f"input.{ABOVE}") for each in (found if isinstance(found, list) else [found])]
+
+    def prices_of(self, model: str | None, told: Told | None = None) -> PriceRow | None:
+        """The prices of a model as a row of a book: its own, else those of the case if it is the model of the case.
+
+        Args:
+            model: the model.
+            told: what the answer itself says of its terms.
+
+        Raises:
+            MalformedCaseError: a price is no decimal string of at most 12 places.
+        """
+        by_model = mapping(self.given.get(BY_MODEL, {}), f"input.{BY_MODEL}")
+        where, written = f"input.{BY_MODEL}", by_model.get(model or "")
+        if (model or "") not in by_model and model in {None, self.given.get("model")}:
+            tier = terms.tier_of(self.context, told)
             where, written = "input.prices", self.given.get("prices")
-        if written is None:
-            return None
-        found: dict[str, Decimal] = {}
-        for key, text in mapping(written, where).items():
-            try:
-                found[key] = keys.price(text)
-            except (TypeError, ValueError) as error:
-                raise MalformedCaseError(f"{where}.{key} {error}") from None
+            if BY_TIER in self.given:
+                where, written = f"input.{BY_TIER}", mapping(self.given[BY_TIER], f"input.{BY_TIER}").get(tier)
+        return None if written is None else self._row(written, where)
+
+    def _row(self, written: object, where: str) -> PriceRow:
+        times = terms.factor_of(self.context)
+        prices = {cell: each * times for cell, each in keys.expand(self._decimals(written, where, keys.KEYS)).items()}
+        above = [self._tier(tier, times, prices) for tier in self.above]
+        fees = self._decimals(self.given.get("fees", {}), "input.fees", [str(kind) for kind in FeeKind])
         return PriceRow(
             provider=self.provider,
             match=Match.PREFIX,
             model="",
-            prices=keys.expand(found),
+            prices=prices,
             currency="USD",
             origin="case",
+            above=tuple(sorted(above, key=lambda tier: tier.above)),
+            fees={FeeKind(kind): each for kind, each in fees.items()},
         )
+
+    def _tier(self, told: Mapping[str, Any], times: Decimal, base: Mapping[keys.PriceKey, Decimal]) -> Tier:
+        where = f"input.{ABOVE}"
+        threshold, rule, counts = (told.get(name) for name in ("threshold_tokens", "rule", "compares"))
+        if not isinstance(threshold, int) or isinstance(threshold, bool) or threshold < 1:
+            raise MalformedCaseError(f"{where}.threshold_tokens is no whole number above 0")
+        if rule not in set(TierRule):
+            raise MalformedCaseError(f"{where}.rule is none of {', '.join(TierRule)}")
+        named = [] if counts == ALL_INPUT else counts
+        classes = [str(name) for name in INPUT_CLASSES]
+        if not isinstance(named, list) or not all(name in classes for name in named):
+            raise MalformedCaseError(
+                f"{where}.compares is neither {ALL_INPUT} nor a list of some of {', '.join(classes)}"
+            )
+        written = self._decimals(told.get("prices"), f"{where}.prices", keys.KEYS)
+        prices = {cell: each * times for cell, each in keys.expand_above(written, (), base).items()}
+        return Tier(threshold, TierRule(str(rule)), tuple(TokenClass(name) for name in named), prices)
+
+    def _decimals(self, written: object, where: str, known: Collection[str]) -> dict[str, Decimal]:
+        found: dict[str, Decimal] = {}
+        for key, text in mapping(written, where).items():
+            if key not in known:
+                raise MalformedCaseError(f"{where} has a key that is none of {', '.join(known)}")
+            try:
+                found[key] = keys.price(text)
+            except (TypeError, ValueError) as error:
+                raise MalformedCaseError(f"{where}.{key} {error}") from None
+        return found
 
 
 def parsed(line: bytes) -> Mapping[str, Any]:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from weighbridge.pipeline.conformance.case import Case, MalformedCaseError, mapping, money
+from weighbridge.pipeline.conformance.case import Case, mapping, money
 from weighbridge.pipeline.conformance.compare import compared
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 from weighbridge.pipeline.ingest.reading import UsageReading, read_usage
 from weighbridge.pipeline.price.plausible import IMPLAUSIBLE_PRICE, implausible
 
@@ -46,7 +47,7 @@ def compared_costs(case: Case) -> Iterator[str | None]:
     totals = [reading.total for reading in readings]
     flags = sorted({flag for reading in readings for flag in reading.flags})
     whole = None if None in totals else sum(total or 0 for total in totals)
-    yield from compared(case, replace(readings[0], total=whole, flags=tuple(flags)), lambda _: None)
+    yield from compared(case, replace(readings[0], total=whole, flags=tuple(flags)), lambda _, __: None)
 
 
 def _records(case: Case) -> list[Mapping[str, Any]]:

@@ -10,25 +10,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from weighbridge.pipeline.conformance import terms
 from weighbridge.pipeline.conformance.case import (
     TOTALS,
     Case,
-    MalformedCaseError,
     count,
     mapping,
     money,
     names,
     verdict,
 )
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 from weighbridge.pipeline.ingest.breakdown import adding_up
 from weighbridge.pipeline.ingest.reading import UsageReading
+from weighbridge.pipeline.ingest.terms import Told
 from weighbridge.pipeline.price.amount import Priced, price_reading
 from weighbridge.pipeline.price.keys import KEYS, cell_name
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.schemas.enumerations import Direction, TokenClass
-from weighbridge.schemas.lattice import CELLS, CROSSED_CELLS, direction_of
+from weighbridge.schemas.lattice import CELLS, CROSSED_CELLS, INPUT_CLASSES, direction_of
 
-PricesOf = Callable[[str | None], PriceRow | None]
+PricesOf = Callable[[str | None, Told], PriceRow | None]
 _CELLS: dict[str, str] = {
     **{cell.name: str(cell.name) for cell in CELLS},
     **{key: str(cell_name(cells[0])) for key, cells in KEYS.items() if key not in {"input", "output"}},
@@ -56,6 +58,9 @@ def compared(case: Case, reading: UsageReading, prices: PricesOf) -> Iterator[st
     expect = case.expect
     tokens = _tokens(reading)
     for name, value in _of_cells(expect, "counts"):
+        if _all_output(expect, "counts", name, value) and reading.counts["reasoning"] is None:
+            yield differs(f"counts.{name}", count(value, f"expect.counts.{name}"), reading.output_total)
+            continue
         yield differs(f"counts.{name}", count(value, f"expect.counts.{name}"), tokens[_CELLS[name]])
     for name in TOTALS:
         if name in expect:
@@ -69,16 +74,47 @@ def compared(case: Case, reading: UsageReading, prices: PricesOf) -> Iterator[st
     for name, value in _of_cells(expect, "cost_by_class"):
         where = f"cost_by_class.{name}"
         found = _sum(each.by_cell[_CELLS[name]] for each in priced)
+        if _all_output(expect, "cost_by_class", name, value) and reading.counts["reasoning"] is None:
+            found = _sum(_output_cost(each) for each in priced)
         yield differs(where, money(value, f"expect.{where}"), found)
+    yield from _priced_at(case, reading, priced[0])
     if "children" in expect:
         yield from _children(expect["children"], reading, prices)
     if "estimated" in expect:
-        yield from _estimates(expect["estimated"], reading, prices(reading.model))
+        yield from _estimates(expect["estimated"], reading, prices(reading.model, reading.told))
+
+
+def _all_output(expect: Mapping[str, Any], table: str, name: str, value: object) -> bool:
+    """Whether a case speaks of all output as one class: it names no reasoning, and the answer does not either."""
+    return name == TokenClass.OUTPUT_VISIBLE and value is not None and TokenClass.REASONING not in expect[table]
+
+
+def _output_cost(priced: Priced) -> Decimal | None:
+    """What all output costs: the whole but for input and fees."""
+    others = [priced.by_class[name] for name in INPUT_CLASSES]
+    if priced.amount is None or priced.fees is None or None in others:
+        return None
+    return priced.amount - priced.fees - sum((cost for cost in others if cost is not None), Decimal(0))
+
+
+def _priced_at(case: Case, reading: UsageReading, priced: Priced) -> Iterator[str | None]:
+    """On which terms: the service tier, and whether the answer itself lies above a threshold."""
+    told = mapping(case.expect.get("priced_at", {}), "expect.priced_at")
+    if "service_tier" in told:
+        yield differs("priced_at.service_tier", told["service_tier"], terms.tier_of(case.context, reading.told))
+    if "tier" in told:
+        found = None if priced.tier is None else "above" if priced.tier else "below"
+        yield differs("priced_at.tier", told["tier"], found)
 
 
 def _priced(reading: UsageReading, prices: PricesOf) -> Priced:
     totals = (reading.input_total, reading.output_total)
-    return price_reading(reading.counts, reading.cells, *totals, reading.verdict, prices(reading.model))
+    row = prices(reading.model, reading.told)
+    return price_reading(reading.counts, reading.cells, *totals, reading.verdict, row, _uses(reading))
+
+
+def _uses(reading: UsageReading) -> dict[str, int]:
+    return {str(kind): times for kind, times in (reading.told.fees or {}).items()}
 
 
 def _sum(parts: Iterable[Decimal | None]) -> Decimal | None:

@@ -20,8 +20,9 @@ from typing import Any
 
 import polars as pl
 
-from weighbridge.pipeline.conformance.case import BODIES, TOTALS, Case, MalformedCaseError, count, mapping
+from weighbridge.pipeline.conformance.case import BODIES, TOTALS, Case, count, mapping
 from weighbridge.pipeline.conformance.compare import compared, differs
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 from weighbridge.pipeline.ingest.ingest import ingest
 from weighbridge.pipeline.ingest.reading import CELL_NAMES, CLASS_NAMES, UsageReading
 from weighbridge.pipeline.lake import Lake
@@ -88,7 +89,7 @@ def compared_records(case: Case) -> Iterator[str | None]:
     for name in _NUMBERS:
         if name in case.expect:
             yield differs(name, count(case.expect[name], f"expect.{name}"), numbers[name])
-    yield from compared(case, summed(case, readings), lambda _: None)
+    yield from compared(case, summed(case, readings), lambda _, __: None)
 
 
 def _format(case: Case) -> object:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from weighbridge.pipeline.conformance.case import Case, MalformedCaseError, count, mapping
+from weighbridge.pipeline.conformance.case import Case, count, mapping
 from weighbridge.pipeline.conformance.compare import compared
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.pipeline.reconcile.found.limited import CODE, exceeds
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, stored
-from weighbridge.pipeline.conformance.case import BODIES, ESTIMATES, RECORDS, TOTALS, Case, mapping, word
+from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, stored, terms
+from weighbridge.pipeline.conformance.case import (
+    ABOVE,
+    BODIES,
+    BY_MODEL,
+    BY_TIER,
+    ESTIMATES,
+    RECORDS,
+    TOTALS,
+    Case,
+    mapping,
+    word,
+)
 from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.router_estimate import BLOCK, ROUTER
 from weighbridge.pipeline.price.keys import KEYS
@@ -15,25 +26,31 @@ _KINDS = {
     "period": "needs matching (kind period)",
     "other": "needs more than reading and pricing (kind other)",
 }
-_INPUT = frozenset({"provider", "api", "model", "prices", "prices_by_model", "context", *BODIES})
+_PRICES = frozenset({"prices", BY_MODEL, BY_TIER, ABOVE, "fees"})
+_INPUT = frozenset({"provider", "api", "model", "context", *_PRICES, *BODIES})
 _NEEDS_INPUT = {
     "records": "needs matching (records)",
-    "prices_above": "needs price tiers (prices_above)",
-    "prices_by_service_tier": "needs service tiers",
     "price_book": "needs a price book inside the case (price_book)",
 }
 # What else a case may tell about an answer without changing what its counts mean or cost.
-_CONTEXT = frozenset(
+_CONTEXT = terms.CONTEXT | frozenset(
     "ended local_counts log_fields server_flags requested_model response_model price_book_model".split()
 )
-_NEEDS_CONTEXT = {
-    "batch": "needs batch prices",
-    "batch_multiplier": "needs batch prices",
-    "requested_service_tier": "needs service tiers",
-    "response_service_tier": "needs service tiers",
-}
+_TIER = frozenset({"threshold_tokens", "rule", "compares", "prices"})
 _EXPECT = frozenset(
-    {"counts", "verdict", "cost", "cost_by_class", "flags", "not_flags", "children", "estimated", "note", *TOTALS}
+    {
+        "counts",
+        "verdict",
+        "cost",
+        "cost_by_class",
+        "flags",
+        "not_flags",
+        "children",
+        "estimated",
+        "note",
+        "priced_at",
+        *TOTALS,
+    }
 )
 
 
@@ -83,10 +100,15 @@ def _needs(case: Case) -> Iterator[str]:
     if dialect_for(case.provider, case.api) is None:
         yield f"needs a dialect for ({case.provider}, {case.api})"
     yield from _unknown(case.given, "input", known_input, _NEEDS_INPUT)
-    yield from _unknown(case.context, "input.context", known_context, _NEEDS_CONTEXT)
+    yield from _unknown(case.context, "input.context", known_context, {})
     for where, prices in case.price_tables():
         yield from _unknown(prices, where, frozenset(KEYS), {"character": "needs a price per character"})
-    yield from _unknown(case.expect, "expect", known_expect, {"priced_at": "needs prices by terms (priced_at)"})
+    yield from _unknown(case.expect, "expect", known_expect, {})
+    for above in case.above:
+        yield from _unknown(above, f"input.{ABOVE}", _TIER, {})
+    if "priced_at" in case.expect:
+        told = mapping(case.expect["priced_at"], "expect.priced_at")
+        yield from _unknown(told, "expect.priced_at", terms.PRICED_AT, {})
     if case.expect.get("estimated") is not None:
         yield from _unknown(mapping(case.expect["estimated"], "expect.estimated"), "expect.estimated", ESTIMATES, {})
 

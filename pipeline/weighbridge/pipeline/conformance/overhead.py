@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weighbridge.pipeline.conformance.case import Case, MalformedCaseError, count, mapping, word
+from weighbridge.pipeline.conformance.case import Case, count, mapping, word
 from weighbridge.pipeline.conformance.compare import differs
 from weighbridge.pipeline.conformance.explaining import causes_in, explained_input, input_rows
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.pipeline.reconcile.explain.explanation import lessons_of
 from weighbridge.pipeline.reconcile.explain.template import LEAST_ATTEMPTS, PUBLISHED, learnt

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from weighbridge.pipeline.conformance import limited, stored
-from weighbridge.pipeline.conformance.case import BODIES, RECORDS, Case, MalformedCaseError, case_id, parsed
+from weighbridge.pipeline.conformance.case import BODIES, RECORDS, Case, case_id, parsed
 from weighbridge.pipeline.conformance.charged import compared_costs
 from weighbridge.pipeline.conformance.compare import compared
 from weighbridge.pipeline.conformance.dedup import compared_records
 from weighbridge.pipeline.conformance.engine import compared_engine
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, OTHER, missing
 from weighbridge.pipeline.conformance.overhead import compared_overhead
 from weighbridge.pipeline.ingest.reading import read_usage

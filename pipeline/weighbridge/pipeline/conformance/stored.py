@@ -70,4 +70,4 @@ def compared_store(case: Case) -> Iterator[str | None]:
     for name, value in found.items():
         if name in case.expect:
             yield differs(name, count(case.expect[name], f"expect.{name}"), value)
-    yield from compared(case, dedup.summed(case, readings), lambda _: None)
+    yield from compared(case, dedup.summed(case, readings), lambda _, __: None)

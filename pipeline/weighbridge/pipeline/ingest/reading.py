@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from weighbridge.pipeline.ingest.recorded import as_record, why_unread
 from weighbridge.pipeline.ingest.router_estimate import ROUTER, judged
 from weighbridge.pipeline.ingest.solver import NO_CELLS, NO_CLASSES, Solution, solve
 from weighbridge.pipeline.ingest.speakers import Lookup
+from weighbridge.pipeline.ingest.terms import Told, told_by
 from weighbridge.schemas.enumerations import Ended, ReportPart, Verdict
 from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
@@ -72,6 +73,7 @@ class UsageReading:
             that nobody served.
         children: readings of single model calls of this answer, each with its model. Those with the flag
             `inside_answer` are in its own figures already, the others are beside them.
+        told: what the report says beside its counts: terms, what is charged by use, and what it was charged.
     """
 
     provider: str
@@ -92,6 +94,7 @@ class UsageReading:
     leaves: tuple[Leaf, ...]
     estimated: dict[str, int] | None = None
     children: tuple[UsageReading, ...] = ()
+    told: Told = field(default_factory=Told)
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values, for `weighbridge read`. Holds numbers, paths and words of the product, never text."""
@@ -114,6 +117,7 @@ class UsageReading:
             "leaves": {leaf.path: leaf.text if leaf.integer is None else leaf.integer for leaf in self.leaves},
             "estimated": None if self.estimated is None else dict(self.estimated),
             "children": [child.to_dict() for child in self.children],
+            "told": self.told.to_dict(),
         }
 
 
@@ -196,12 +200,14 @@ def read_parts(
         return _unread(about, reason, flag_names(Flag.UNREADABLE), leaves, local or {})
     if dialect is None:
         flags = () if leaves else flag_names(Flag.USAGE_MISSING)
-        return _unread(about, no_dialect(provider, api), flags, leaves, local or {})
+        unread = _unread(about, no_dialect(provider, api), flags, leaves, local or {})
+        return replace(unread, told=told_by(api, (part.flattened.leaves for part in parts)))
     figures, leaves = merge(dialect, parts)
     counted = figures.values.get(Role.WOULD_BE_INPUT)
     children = tuple(_child(about, dialect, call, leaves) for call in figures.calls)
     whole = _solved(about, dialect, figures, leaves, local or ({} if counted is None else {"prompt_tokens": counted}))
-    return replace(whole, children=children)
+    told = told_by(api, (part.flattened.leaves for part in parts))
+    return replace(whole, children=tuple(replace(child, told=told.of_a_call()) for child in children), told=told)
 
 
 class _About(NamedTuple):

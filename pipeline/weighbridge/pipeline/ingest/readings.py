@@ -15,6 +15,7 @@ from weighbridge.pipeline.ingest.outcome import Flag, flag_names, words
 from weighbridge.pipeline.ingest.reading import CELL_NAMES, CLASS_NAMES, no_dialect
 from weighbridge.pipeline.ingest.solver_frame import solve_frame
 from weighbridge.pipeline.ingest.speakers import Lookup
+from weighbridge.pipeline.ingest.terms_frame import told
 from weighbridge.pipeline.lake import Lake, empty, shaped
 from weighbridge.schemas.enumerations import Verdict
 
@@ -61,6 +62,7 @@ def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.Da
     if reports.is_empty():
         return empty("reading")
     frame = reports.with_row_index("row")
+    whole = frame
     if not frame["leaf_shape"].unique().str.contains(LISTED).any():
         # Texts name the models of calls and nothing else that is read: they need not be carried along.
         frame = frame.with_columns(leaf_texts=pl.lit(None, dtype=pl.List(pl.String)))
@@ -68,8 +70,23 @@ def read_reports(reports: pl.DataFrame, dialects: Lookup = dialect_for) -> pl.Da
     readings = pl.concat([*_read(singles, _alone, dialects), *_read(multiples, _merged, dialects)], how="diagonal")
     readings = readings.sort("row", *(name for name in ("nth",) if name in readings.columns), nulls_last=False)
     carried = _with_models(frame.select("row", *_CARRIED), multiples)[readings["row"]]
-    whole = pl.concat([carried.drop("row"), readings], how="horizontal")
-    return shaped("reading", _numbered(whole).drop("row") if "nth" in whole.columns else whole.drop("row"))
+    beside = _beside(whole, multiples)
+    made = pl.concat([carried.drop("row"), readings], how="horizontal").join(
+        beside, on="row", how="left", maintain_order="left"
+    )
+    return shaped("reading", _numbered(made).drop("row") if "nth" in made.columns else made.drop("row"))
+
+
+def _beside(reports: pl.DataFrame, multiples: pl.DataFrame) -> pl.DataFrame:
+    """`row` (the first of a report) and what the report says beside its counts."""
+    parts = reports.select("row", "api", *_LEAVES[3:])
+    if multiples.is_empty():
+        return told(parts.rename({"row": "report_id"})).rename({"report_id": "row"})
+    firsts = multiples.select("row", first=pl.col("row").first().over("report_id"), order=pl.int_range(pl.len()))
+    named = parts.join(firsts, on="row", how="left", maintain_order="left").sort("order", nulls_last=False)
+    return told(named.select(pl.coalesce("first", "row").alias("report_id"), "api", *_LEAVES[3:])).rename(
+        {"report_id": "row"}
+    )
 
 
 def _numbered(readings: pl.DataFrame) -> pl.DataFrame:
@@ -79,6 +96,11 @@ def _numbered(readings: pl.DataFrame) -> pl.DataFrame:
     readings = readings.with_columns(
         pl.when(broken_down & pl.col("input_total").is_not_null()).then(0).otherwise(name).alias(name)
         for name in counts
+    )
+    # What is charged by use, and what was charged, is of the answer and not of one of its calls.
+    readings = readings.with_columns(
+        pl.when(pl.col("nth").is_null()).then(name).alias(name)
+        for name in ("fee_kinds", "fee_counts", "charged", "charged_currency")
     )
     last = pl.col("child").max().over("attempt_lo", "attempt_hi", "source")
     return readings.with_columns(
@@ -230,11 +252,11 @@ def _merged(dialect: Dialect, parts: pl.DataFrame) -> pl.DataFrame:
 
 def _unread(reason: str, parts: pl.DataFrame) -> pl.DataFrame:
     """Reports nobody can read yet: their leaves stay in `usage_report`."""
-    told = pl.col("leaf_shape") != ""
+    some = pl.col("leaf_shape") != ""
     missing = pl.lit(list(flag_names(Flag.USAGE_MISSING)), dtype=pl.List(pl.String))
     none = pl.lit([], dtype=pl.List(pl.String))
     reports = parts.group_by("report_id", maintain_order=True).agg(
-        row=pl.col("row").first(), ended=pl.col("ended").last(), told=told.any()
+        row=pl.col("row").first(), ended=pl.col("ended").last(), told=some.any()
     )
     return reports.select(
         "row",

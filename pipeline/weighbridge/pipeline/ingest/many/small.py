@@ -16,7 +16,7 @@ import orjson
 from weighbridge.pipeline.ingest.json_lines import MAX_NESTING
 from weighbridge.pipeline.ingest.reading import day_of
 from weighbridge.pipeline.ingest.recorded import as_record, why_unread
-from weighbridge.schemas.leaves import BARE, CONTAINERS
+from weighbridge.schemas.leaves import BARE, BESIDE, CONTAINERS
 
 Tree = dict[str, Any]
 _RECORD = frozenset({"provider", "api", "model", "usage", "context", "headers", "events"})
@@ -31,7 +31,7 @@ _PLAIN = frozenset({str, int, bool, float, type(None)})
 def _tree() -> Tree:
     """Where usage may stand in a body; null where all that stands there is kept."""
     tree: Tree = dict.fromkeys((*BARE, "status", "type"))
-    for container in CONTAINERS:
+    for container in (*CONTAINERS, *BESIDE):
         at = tree
         *above, last = container.split(".")
         for step in above:
