@@ -122,11 +122,14 @@ class Case:
             told: what the answer itself says of its terms.
 
         Raises:
-            MalformedCaseError: a price is no decimal string of at most 12 places.
+            MalformedCaseError: a price is no decimal string of at most 12 places, or the model of the case is no text.
         """
+        own = self.given.get("model")
+        if own is not None and not isinstance(own, str):
+            raise MalformedCaseError(f"input.model is {_kind(own)}; a text or null is expected")
         by_model = mapping(self.given.get(BY_MODEL, {}), f"input.{BY_MODEL}")
         where, written = f"input.{BY_MODEL}", by_model.get(model or "")
-        if (model or "") not in by_model and model in {None, self.given.get("model")}:
+        if (model or "") not in by_model and model in {None, own}:
             tier = terms.tier_of(self.context, told)
             where, written = "input.prices", self.given.get("prices")
             if BY_TIER in self.given:
