@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.schemas.enumerations import FindingState, Severity
+from weighbridge.schemas.enumerations import FindingOrigin, FindingState, Severity
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.lake import Lake
@@ -62,6 +62,7 @@ def inside(
     return not early and not late
 
 
-def weighty(lake: Lake, months: Collection[str] | None) -> bool:
-    """Whether any finding about these months weighs; all months where null."""
-    return any(weighs(row) and inside(row, months, None, None) for row in lives(lake))
+def weighty(lake: Lake, months: Collection[str] | None, origin: FindingOrigin | None = None) -> bool:
+    """Whether any finding about these months weighs; all months where null. Those of one room, or of all."""
+    of_room = (row for row in lives(lake) if origin is None or row["origin"] == origin)
+    return any(weighs(row) and inside(row, months, None, None) for row in of_room)

@@ -214,4 +214,5 @@ def test_money_is_in_question_where_the_report_is() -> None:
         "history_duplicated",
         "stream_merge",
         "iterations_left_out",
+        "draft_billed",
     }

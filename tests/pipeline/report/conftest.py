@@ -322,8 +322,22 @@ def _one_sided(world: World) -> None:
     world.compare(10, "2026-03-10", "output", 20, None, due=False)
 
 
+def _engines(world: World) -> None:
+    """An engine that counted 30 tokens more than its attempts: 25 of aborted ones, and 5 that nothing explains."""
+    window = {
+        "day": date(2026, 3, 2), "source": "engine-metrics", "engine": "vllm", "model": GPT,
+        "counter": "generation_tokens", "since": datetime(2026, 3, 2, 8, tzinfo=UTC),
+        "until": datetime(2026, 3, 2, 9, tzinfo=UTC),
+    }  # fmt: skip
+    sums = {"counted": 130, "attempted": 100, "gap": 30, "explained": 25, "residual": 5}
+    told = {"status": "UNEXPLAINED", "confidence": "none", "attempts": 2, "across": 0, "unknown": 1, "reset": False}
+    world.put["engine_gap"].append({**window, "unit": "tokens", **sums, **told})
+    world.put["engine_gap_cause"].append({**window, "cause": "aborted", "tokens": 25, "confidence": "certain"})
+
+
 def _surroundings(world: World) -> None:
     twice = {"provider": "openai", "model": GPT}
+    _engines(world)
     world.find(
         "duplicate_report", Severity.ERROR, twice, expected=280, observed=560, difference=280,
         amount=Decimal("0.00062"), currency="USD", cause="duplicate_report", cure="Ask the provider to credit it.",

@@ -44,6 +44,7 @@ def ls(
     from weighbridge.pipeline.audit.found import CODES as AUDIT_CODES
     from weighbridge.pipeline.baseline.found import CODES as BASELINE_CODES
     from weighbridge.pipeline.close.adjust import CODES as CLOSE_CODES
+    from weighbridge.pipeline.engine.found import finding_codes as engine_codes
     from weighbridge.pipeline.invoice.findings import CODES as INVOICE_CODES
     from weighbridge.pipeline.probe.found import CODES as PROBE_CODES
     from weighbridge.pipeline.reconcile.found.codes import checked_code
@@ -60,6 +61,7 @@ def ls(
             *AUDIT_CODES,
             *BASELINE_CODES,
             *CLOSE_CODES,
+            *engine_codes(),
             *INVOICE_CODES,
             *PROBE_CODES,
             *RETENTION_CODES,

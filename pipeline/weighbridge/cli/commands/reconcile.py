@@ -47,6 +47,8 @@ def reconcile(
     nothing. What may still come (the setting `lateness`) is provisional; what became of that is told. Exit 1 where a
     finding is open and at least a warning.
     """
+    from weighbridge.pipeline.engine.engine import months_of as months_scraped
+    from weighbridge.pipeline.engine.engine import weigh_engines
     from weighbridge.pipeline.reconcile.match.lateness import Lateness
     from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.reconcile.reconcile import reconcile as weigh
@@ -63,6 +65,8 @@ def reconcile(
     days = days_of(lake, months)
     read_anew(home, days)
     set_prices(home, days)
+    for each in sorted(set(months) & set(months_scraped(lake))):
+        weigh_engines(lake, month=each)
     _log.info("read and priced; reconciling %d months", len(months))
     result = weigh(
         lake,

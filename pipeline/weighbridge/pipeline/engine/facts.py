@@ -15,6 +15,7 @@ from weighbridge.schemas.enumerations import EngineCounter as C
 PROMPT, GENERATION = (str(C.PROMPT_TOKENS), None), (str(C.GENERATION_TOKENS), None)
 QUERIES, FINISHED = (str(C.PREFIX_CACHE_QUERIES), None), (str(C.REQUESTS_FINISHED), None)
 CACHED, RECOMPUTED = (str(C.PROMPT_TOKENS_CACHED), None), (str(C.RECOMPUTED), None)
+PROCESSED = (str(C.PROMPT_TOKENS_COMPUTED), None)
 FINISHED_PROMPT = (str(C.FINISHED_PROMPT_TOKENS), None)
 FINISHED_GENERATION = (str(C.FINISHED_GENERATION_TOKENS), None)
 FINISHED_COMPUTED = (str(C.FINISHED_PREFILL_COMPUTED), None)
@@ -48,6 +49,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(LOCAL, _T, "cached_local", most="input"),
     Figure(EXTERNAL, _T, "cached_external", most="input"),
     Figure(CACHED, _T, "cached", most="input"),
+    Figure(PROCESSED, _T, "computed", most="input"),
     Figure(QUERIES, _T, "input", "prompts"),
     Figure(GENERATION, _T, "output", "outputs", "most"),
     Figure(RECOMPUTED, _T, "recomputed"),

@@ -21,7 +21,7 @@ from weighbridge.pipeline.reconcile.explain.explanation import (
     with_structural,
 )
 from weighbridge.pipeline.reconcile.frames import KEY, Frame, collected, frame_of
-from weighbridge.pipeline.reconcile.match import attempts, coverage, match, matched, reports
+from weighbridge.pipeline.reconcile.match import attempts, coverage, match, matched, reports, shares
 from weighbridge.pipeline.reconcile.match.lateness import Lateness
 from weighbridge.pipeline.reconcile.match.links import NOTHING, Links, linked
 from weighbridge.pipeline.reconcile.match.members import members
@@ -118,7 +118,9 @@ class Month:
 
     def compared(self, days: Sequence[date]) -> pl.DataFrame:
         """The attempts of these days beside their reports (`match.compared`)."""
-        left = collected(attempts.one_per_attempt(frame_of(self.read("attempt", attempts.COLUMNS_READ, days))))
+        written = self.read("attempt", attempts.COLUMNS_READ, days)
+        told = pl.concat([written, shares.as_attempts(self.read("engine_share", shares.READ, days), written)])
+        left = collected(attempts.one_per_attempt(frame_of(told)))
         right = collected(reports.per_attempt(frame_of(self.read("reading", reports.COLUMNS_READ, days))))
         speaking, unseen = frame_of(self.speakers), frame_of(self.unseen.select(*KEY, "loss"))
         related = self.links.related

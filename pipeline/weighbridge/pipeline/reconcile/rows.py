@@ -9,7 +9,7 @@ import narwhals as nw
 from weighbridge.pipeline.reconcile.explain.cause import causes_of
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, words
 from weighbridge.pipeline.reconcile.match.match import EXCEEDED
-from weighbridge.pipeline.reconcile.match.side import was_aborted
+from weighbridge.pipeline.reconcile.match.side import has_failed, left_in_prefill, was_aborted
 from weighbridge.schemas.enumerations import Confidence, Direction, MatchedBy, Status
 
 RECONCILED = (
@@ -62,7 +62,10 @@ def reconciled(rows: Frame) -> Frame:
 
 
 # A report that never came is counted although its size is unknown, under the cause that explains why.
-_UNSIZED: Mapping[str, Callable[[], nw.Expr]] = {"usage_missing": lambda: ~was_aborted(), "aborted": was_aborted}
+_UNSIZED: Mapping[str, Callable[[], nw.Expr]] = {
+    "usage_missing": lambda: ~was_aborted() & ~has_failed(),
+    "aborted": lambda: was_aborted() & ~left_in_prefill(),
+}
 
 
 def parts(rows: Frame, direction: Direction) -> Frame:

@@ -1,7 +1,10 @@
 """A night: take in what came, then do what is due, step by step, and pack the token ids that came.
 
-    take in > validate > price > reconcile > invoice > baseline > audit > adjust > share > report > publish > pack
-    files     days       days    months      months    days       days    months   days    months   months    days
+    take in > validate > price > engine > reconcile > invoice > baseline > audit
+    files     days       days    months   months      months    days       days
+
+            > adjust > share > report > publish > pack
+              months   days    months   months    days
 
 Files are those that were named, or the spool, and those of the sources of the settings. Where the gate of `validate` is
 shut, nothing after it is done. The steps are told in `steps`.

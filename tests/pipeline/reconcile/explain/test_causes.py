@@ -14,6 +14,7 @@ from weighbridge.pipeline.reconcile.explain import template
 from weighbridge.pipeline.reconcile.explain.cause import Cause, all_causes, causes_of
 from weighbridge.pipeline.reconcile.explain.explanation import explained
 from weighbridge.pipeline.reconcile.explain.late import CHILDREN, RUNNING, nothing
+from weighbridge.pipeline.reconcile.explain.requests import REQUESTS
 from weighbridge.pipeline.reconcile.explain.template import learnt
 from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
 from weighbridge.pipeline.reconcile.match.side import EVIDENCE, FIGURES, IDENTITY, SITUATION
@@ -22,6 +23,8 @@ from weighbridge.schemas.finding import CODE
 
 CODES = [
     "aborted",
+    "aborted_in_prefill",
+    "failed_after_generation",
     "usage_missing",
     "retry",
     "fallback",
@@ -30,6 +33,7 @@ CODES = [
     "duplicate_report",
     "stream_merge",
     "retries_summed",
+    "parallel_choices",
     "cache_convention",
     "iterations_left_out",
     "padding_counted",
@@ -43,11 +47,14 @@ CODES = [
     "stop_trimmed",
     "sparse_counted",
     "over_cap",
+    "draft_billed",
+    "recomputed_after_preemption",
 ]
 _TEXTS = {"provider", "api", "model", "template", "tenant", "task", "route", "direction"}
 _TEXTS |= {"loss", "relation", "grade", "observer", "reporter", "finish_reason", "attempt_status"}
 _FLAGS = {"seen", "missing", "compared", "recount_has_special", "recount_has_template"}
-_LATE = {"ended_choices", "learnt_template", "iterations", "running_first", "running_last", "running_sum"}
+_OF_CHILDREN = ("ended_choices", *REQUESTS)
+_LATE = {*_OF_CHILDREN, "learnt_template", "iterations", "running_first", "running_last", "running_sum"}
 
 
 def kind(name: str) -> pl.DataType:
@@ -107,7 +114,7 @@ def explain_row(direction: Direction, cells: dict[str, object]) -> dict[str, obj
     lesson = {**cell, "per_request": late["learnt_template"], "per_message": 0, "fitting": 3, "pupils": 3}
     empty = collected(learnt(frame_of(template.NO_POINTS)))
     lessons = pl.DataFrame([lesson] if late["learnt_template"] else [], schema=empty.schema)
-    names = {"ended_choices": "ended_choices", f"iterations_{direction}": "iterations"}
+    names = {**{name: name for name in _OF_CHILDREN}, f"iterations_{direction}": "iterations"}
     children = late_row(CHILDREN, {column: late[name] for column, name in names.items()})
     running = late_row(
         RUNNING, {f"{which}_{direction}": late[f"running_{which}"] for which in ("first", "last", "sum")}

@@ -80,18 +80,25 @@ def test_the_last_revision_counts_of_attempts_and_of_readings(world: World, pola
         ({"usage_expected": True}, "EXPLAINED"),
         ({"usage_expected": None}, "EXPLAINED"),  # the API reports attempt 2
         ({"usage_expected": None, "api": "another_api"}, "NOT_COMPARED"),  # and no other does
-        ({"usage_expected": None, "status": "aborted"}, "NOT_COMPARED"),
+        ({"usage_expected": None, "status": "aborted"}, "EXPLAINED"),  # its engine had worked for it
         ({"usage_expected": True, "status": "aborted"}, "EXPLAINED"),
         ({"usage_expected": False}, "NOT_COMPARED"),
-        ({"usage_expected": True, "status": "failed"}, "NOT_COMPARED"),
-        ({"usage_expected": True, "status": "rejected"}, "NOT_COMPARED"),
+        ({"usage_expected": False, "status": "failed"}, "EXPLAINED"),
+        ({"usage_expected": True, "status": "rejected"}, "EXPLAINED"),
+        *(
+            ({"usage_expected": None, "status": status, "input_computed": None, "input_recounted": 100}, "NOT_COMPARED")
+            for status in ("aborted", "failed", "rejected")
+        ),
     ],
 )
 def test_a_report_is_missing_only_where_one_is_due(
     columns: dict[str, Any], status: str, world: World, polars_core: Core
 ) -> None:
-    """The recorder says so, or the same API reports other attempts that succeeded; a failed attempt owes nothing."""
-    world.attempt(1, input_computed=100, **columns)
+    """The recorder says so, or the same API reports other attempts that succeeded, or an engine worked for nothing.
+
+    A failed attempt owes nothing by itself: what a caller counted of its prompt need not have been computed.
+    """
+    world.attempt(1, **{"input_computed": 100, **columns})
     world.attempt(2, input_computed=50)
     world.reading(2, input_total=50)
     gap = -100 if status == "EXPLAINED" else None

@@ -1,16 +1,18 @@
 """The client went away before the answer was over, and the report is missing or covers only what was delivered.
 
 A stream carries its usage at the end, so one that is left early has none: the gap is all that was computed. Where the
-server reports what had been delivered by then, the gap is what it had computed beyond that.
+server reports what had been delivered by then, the gap is what it had computed beyond that. One that left before its
+first token is `aborted_in_prefill`.
 
 Worked example (output):
 
-    grade  attempt_status  missing  observed  reported  withheld_aborted | aborted
-       G1         aborted     true        40         -                 3 |     -40
-       G1         aborted    false        40        37                 3 |      -3
-       G1         aborted    false        40        40                 3 |       -
-       G1         aborted    false        40        39                 3 |       -
-       G1       succeeded    false        40        37                 - |       -
+    grade  attempt_status  missing  observed  reported  withheld_aborted  generated | aborted
+       G1         aborted     true        40         -                 3         40 |     -40
+       G1         aborted    false        40        37                 3         40 |      -3
+       G1         aborted    false        40        40                 3         40 |       -
+       G1         aborted    false        40        39                 3         40 |       -
+       G1       succeeded    false        40        37                 -         40 |       -
+       G1         aborted     true         0         -                 -          0 |       -
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import narwhals as nw
 
 from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
 from weighbridge.pipeline.reconcile.frames import first_of, tokens
-from weighbridge.pipeline.reconcile.match.side import was_aborted
+from weighbridge.pipeline.reconcile.match.side import left_in_prefill, was_aborted
 from weighbridge.schemas.enumerations import Direction, Severity, TokenClass
 
 
@@ -29,7 +31,7 @@ def _candidate(direction: Direction) -> tuple[Candidate, ...]:
     fits = (nw.col("reported") - nw.col("observed") == tokens(0) - beyond) & (beyond > 0)
     amount = first_of(
         [
-            (was_aborted() & nw.col("missing"), tokens(0) - nw.col("observed")),
+            (was_aborted() & nw.col("missing") & ~left_in_prefill(), tokens(0) - nw.col("observed")),
             (was_aborted() & fits.fill_null(value=False), tokens(0) - beyond),
         ],
         tokens(),

@@ -15,13 +15,14 @@ import narwhals as nw
 
 from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
 from weighbridge.pipeline.reconcile.frames import tokens
-from weighbridge.pipeline.reconcile.match.side import was_aborted
+from weighbridge.pipeline.reconcile.match.side import has_failed, was_aborted
 from weighbridge.schemas.enumerations import Direction, TokenClass
 
 
 def _candidate(direction: Direction) -> tuple[Candidate, ...]:
     priced_as = TokenClass.INPUT_UNCACHED if direction is Direction.INPUT else TokenClass.OUTPUT_VISIBLE
-    return (Candidate(nw.when(nw.col("missing") & ~was_aborted()).then(tokens(0) - nw.col("observed")), priced_as),)
+    owed = nw.col("missing") & ~was_aborted() & ~has_failed()
+    return (Candidate(nw.when(owed).then(tokens(0) - nw.col("observed")), priced_as),)
 
 
 CAUSE = Cause(

@@ -1,6 +1,6 @@
 """Evidence that is only worth fetching for the few rows with something left to explain, one row per attempt each.
 
-    children        ended_choices, iterations_input, iterations_output    of the calls inside an answer
+    children        ended_choices, iterations_input, iterations_output    of the calls inside an answer; `REQUESTS`
     running totals  first_* and sum_* of the usages that a stream carried one after the other, and last_*
 
 A stream that reports running totals has said the same tokens again and again; only the last of them is the answer's.
@@ -13,12 +13,13 @@ import narwhals as nw
 import polars as pl
 
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
+from weighbridge.pipeline.reconcile.explain.requests import READ, REQUESTS, requests, with_depth
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Frame, latest, rows_where, total
 from weighbridge.schemas.enumerations import ChildKind, Direction, FinishReason, Verdict
 
-CHILDREN = ("ended_choices", *(f"iterations_{direction}" for direction in Direction))
+CHILDREN = ("ended_choices", *(f"iterations_{direction}" for direction in Direction), *REQUESTS)
 RUNNING = tuple(f"{which}_{direction}" for which in ("first", "last", "sum") for direction in Direction)
-CHILD_READ = (*KEY, "day", "source", "child", "revision", "kind", "finish_reason", "input_computed", "output_computed")
+CHILD_READ = (*KEY, "day", "source", "child", "revision", "kind", "finish_reason", *READ)
 OWN_END = (FinishReason.STOP, FinishReason.TOOL_CALLS)
 _PART_KEY = (*KEY, "source", "child", "report")
 
@@ -45,8 +46,10 @@ def of_children(children: Frame) -> Frame:
         for direction in Direction
     }
     ended = nw.col("choice") & nw.col("finish_reason").is_in(list(OWN_END))
-    own = rows.group_by(*KEY, "source").agg(choices=rows_where(nw.col("choice")), ended=rows_where(ended), **told)
-    known = own.with_columns(ended_choices=nw.when(nw.col("choices") > 0).then(nw.col("ended")))
+    own = rows.group_by(*KEY, "source").agg(
+        choices=rows_where(nw.col("choice")), ended=rows_where(ended), **told, **requests()
+    )
+    known = with_depth(own).with_columns(ended_choices=nw.when(nw.col("choices") > 0).then(nw.col("ended")))
     return known.group_by(*KEY).agg(**{name: nw.col(name).max() for name in CHILDREN})
 
 

@@ -34,10 +34,13 @@ DESCRIPTION = (
     *("attempt_status", "messages", "tools", "choices", "finish_reason", "max_tokens", "input_history"),
     # The engine knows of padding, the server in front of it what was cut off or came too late.
     *("padding", "withheld_stop_trimmed", "withheld_aborted"),
+    # The caller knows what came and what he asked for, the engine or its counters what was drafted and done again.
+    *("output_delivered", "stop_strings", "accepted", "rejected", "recomputed"),
 )
 COUNTS = (
     *("input_computed", "cached_local", "cached_external", "output_computed", "reasoning_computed"),
     *("padding", "withheld_stop_trimmed", "withheld_aborted"),
+    *("output_delivered", "accepted", "rejected", "recomputed"),
     *("withheld_end_token", "input_recounted", "recount_template", "recount_special", "output_recounted"),
     *("kv_appended", "kv_evicted", "input_history"),
 )
@@ -45,10 +48,11 @@ COLUMNS_READ = (
     *KEY,
     *("source", "revision", "day", "provider", "api", "model_requested", "model_served", "template"),
     *("tenant", "task", "route", "status", "messages", "tools", "n", "finish_reason", "usage_expected", "tokenizer"),
-    "max_tokens",
+    *("max_tokens", "stop_strings"),
     *("recount_has_template", "recount_has_special"),
     *COUNTS,
 )
+_FAILED = (AttemptStatus.FAILED, AttemptStatus.REJECTED)
 _PLACES = ("tenant", "task", "route")
 OUTPUT = (
     *KEY,
@@ -97,6 +101,7 @@ def _shaped(seen: Frame) -> Frame:
         messages=nw.col("messages").cast(nw.Int64),
         tools=nw.col("tools").cast(nw.Int64),
         max_tokens=nw.col("max_tokens").cast(nw.Int64),
+        stop_strings=nw.col("stop_strings").cast(nw.Int64),
         pruned=_pruned(),
         # The same text counted with another tokenizer takes another source.
         input_other=tokens(),
@@ -132,13 +137,15 @@ def _merged(rows: Frame) -> Frame:
         day=nw.col("day").min(),
         usage_expected=nw.col("usage_expected").max(),
         went_away=(nw.col("attempt_status") == AttemptStatus.ABORTED).max(),
+        failed=nw.when(nw.col("attempt_status").is_in(list(_FAILED))).then(nw.col("attempt_status")).max(),
     )
     filled = grouped.with_columns(
         *(nw.col(name).fill_null(UNASSIGNED) for name in _PLACES),
-        # An engine that was told to stop has succeeded; whoever saw the client go knows better.
+        # An engine that was told to stop has succeeded, and one whose answer was refused behind it as well; whoever
+        # saw the client go, or the error, knows better.
         attempt_status=nw.when(nw.col("went_away").fill_null(value=False))
         .then(words(AttemptStatus.ABORTED))
-        .otherwise(nw.col("attempt_status").fill_null(AttemptStatus.UNKNOWN)),
+        .otherwise(nw.coalesce("failed", "attempt_status", words(AttemptStatus.UNKNOWN))),
     )
     return filled.select(*OUTPUT)
 

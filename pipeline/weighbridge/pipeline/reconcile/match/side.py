@@ -31,6 +31,12 @@ EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
     "children": nw.Int64,
     "tries": nw.Int64,
     "padding": nw.Int64,
+    "output_delivered": nw.Int64,
+    "stop_strings": nw.Int64,
+    "accepted": nw.Int64,
+    "rejected": nw.Int64,
+    "recomputed": nw.Int64,
+    "generated": nw.Int64,
     "attempt_status": nw.String,
     "choices": nw.Int64,
     "finish_reason": nw.String,
@@ -42,12 +48,12 @@ EVIDENCE: dict[str, type[nw.Int64] | type[nw.Boolean] | type[nw.String]] = {
 }
 COLUMNS = (*IDENTITY, *SITUATION, *FIGURES, *EVIDENCE)
 
-_BOTH = ("padding", "attempt_status")
-_INPUT = ("cache_read", "cache_write", "cached_engine", "messages", "pruned")
+_BOTH = ("padding", "attempt_status", "choices")
+_INPUT = ("cache_read", "cache_write", "cached_engine", "messages", "pruned", "recomputed")
 _INPUT_RECOUNT = ("recount_special", "recount_has_special", "recount_template", "recount_has_template")
 _OUTPUT = (
     *("reasoning", "withheld_end_token", "withheld_stop_trimmed", "withheld_aborted"),
-    *("choices", "finish_reason", "max_tokens"),
+    *("finish_reason", "max_tokens", "output_delivered", "stop_strings", "accepted", "rejected"),
 )
 
 
@@ -55,11 +61,11 @@ def side(rows: Frame, direction: Direction) -> Frame:
     """One direction of `match.compared`: one row per attempt with `COLUMNS`.
 
     `grade` is G1 where the engine's own figure is compared, G3 where a recount is. `gap` is reported - observed; a
-    side that is missing counts as 0 where it was expected: no usage though it was due, or no attempt though an agent
-    says it lost some, or other attempts of its request were observed. It is null where only one side exists, and
-    where any report of the attempt cannot be read: what the others add up to (`reported`) is then not all that was
-    reported. `open_until` is the last day on which the side that is missing may still come; nothing is compared
-    before.
+    side that is missing counts as 0 where it was expected: no usage though it was due, or though an engine worked for
+    a call that was left or failed, or no attempt though an agent says it lost some, or other attempts of its request
+    were observed. It is null where only one side exists otherwise, and where any report of the attempt cannot be
+    read: what the others add up to (`reported`) is then not all that was reported. `open_until` is the last day on
+    which the side that is missing may still come; nothing is compared before.
     """
     observed = nw.coalesce(f"{direction}_computed", f"{direction}_recounted")
     engine = ~nw.col(f"{direction}_computed").is_null()
@@ -67,7 +73,7 @@ def side(rows: Frame, direction: Direction) -> Frame:
     sending = nw.col("reports") - nw.col("empty")
     readable = (nw.col(f"counted_{direction}") == sending) & (sending > 0)
     # A report that may be this attempt's or another one's is there: nothing is missing, and nothing compared.
-    owed = nw.col("due") & (sending == 0) & ~nw.col("unsure")
+    owed = (nw.col("due") | _worked_for_nothing()) & (sending == 0) & ~nw.col("unsure")
     related = ~nw.col("relation").is_null()
     lost = nw.when(~related).then(nw.col("loss"))
     stray = ~nw.col("seen") & ~related & ~(lost == COVERED).fill_null(value=False)
@@ -105,6 +111,7 @@ def _evidence(direction: Direction, recount: Expr) -> dict[str, Expr]:
         "other_tokenizer": nw.col(f"{direction}_other"),
         "children": nw.col(f"children_{direction}"),
         "tries": nw.col(f"tries_{direction}"),
+        "generated": nw.col("output_computed"),
     }
     if direction is Direction.INPUT:
         here |= {name: nw.col(name) for name in _INPUT}
@@ -124,6 +131,22 @@ def _accounted() -> Expr:
 def was_aborted() -> Expr:
     """Whether the client went away before the answer was over."""
     return (nw.col("attempt_status") == AttemptStatus.ABORTED).fill_null(value=False)
+
+
+def left_in_prefill() -> Expr:
+    """Whether the client went away before the engine had generated a token."""
+    return was_aborted() & (nw.col("generated") == 0).fill_null(value=False)
+
+
+def has_failed() -> Expr:
+    """Whether the call was answered with an error."""
+    return nw.col("attempt_status").is_in([AttemptStatus.FAILED, AttemptStatus.REJECTED]).fill_null(value=False)
+
+
+def _worked_for_nothing() -> Expr:
+    """Whether an engine computed anything for a call that was left or failed: no usage says so, due or not."""
+    worked = (nw.coalesce("input_computed", "output_computed") >= 0).fill_null(value=False)
+    return worked & (was_aborted() | has_failed())
 
 
 def is_covered() -> Expr:

@@ -2,6 +2,7 @@
 
 validate    day    tables held to their contract; a gate that is shut ends the night
 price       day    readings to amounts
+engine      month  engine counters beside attempts, and what they leave to aborted ones
 reconcile   month  gaps, causes, findings
 invoice     month  bills and usage pages beside our own priced usage
 baseline    day    limits of cells, what left them, and alerts
@@ -23,6 +24,7 @@ from weighbridge.pipeline.run.steps import (
     adjust,
     audit,
     baseline,
+    engine,
     invoice,
     price,
     publish,
@@ -34,12 +36,15 @@ from weighbridge.pipeline.run.steps import (
 )
 
 READ, VALIDATE, PRICE = read.STEP, validate.STEP, price.STEP
-RECONCILE, INVOICE = reconcile.STEP, invoice.STEP
+ENGINE, RECONCILE, INVOICE = engine.STEP, reconcile.STEP, invoice.STEP
 BASELINE, AUDIT, ADJUST = baseline.STEP, audit.STEP, adjust.STEP
 SHARE, SHARE_AGAIN = share.STEP, share.AGAIN
 REPORT, PUBLISH = report.STEP, publish.STEP
 # What a night does with whatever is due.
-NIGHT: tuple[Step, ...] = (VALIDATE, PRICE, RECONCILE, INVOICE, BASELINE, AUDIT, ADJUST, SHARE, REPORT, PUBLISH)
+NIGHT: tuple[Step, ...] = (
+    *(VALIDATE, PRICE, ENGINE, RECONCILE, INVOICE, BASELINE, AUDIT),
+    *(ADJUST, SHARE, REPORT, PUBLISH),
+)
 # What is done anew with days of the past: everything that rests on how they are read.
 ANEW: tuple[Step, ...] = (READ, *NIGHT)
 STEPS = {step.name: step for step in (*ANEW, SHARE_AGAIN)}

@@ -15,7 +15,7 @@ from weighbridge.pipeline.run.rooms import weigh
 from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day
 from weighbridge.pipeline.run.steps.units import touches
 
-_WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run")
+_WEIGHED = ("attempt", "child", "reading", "priced_amount", "gap", "quarantine", "token_run", "engine_share")
 
 
 def reconcile_marks(home: Home, today: date) -> dict[str, str]:

@@ -20,7 +20,10 @@ from weighbridge.pipeline.run.steps.units import touches
 from weighbridge.schemas import canonical
 from weighbridge.schemas.tables import TABLES
 
-_REPORTED = ("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap", "audit_cell")
+_REPORTED = (
+    *("attempt", "reading", "priced_amount", "reconciled", "gap_cause", "quarantine", "gap", "audit_cell"),
+    *("engine_gap", "engine_gap_cause"),
+)
 
 
 def report_marks(home: Home, _today: date) -> dict[str, str]:
