@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, stored, terms
+from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, period, stored, terms
 from weighbridge.pipeline.conformance.case import (
     ABOVE,
     BODIES,
@@ -21,9 +21,8 @@ from weighbridge.pipeline.ingest.dialects import dialect_for
 from weighbridge.pipeline.ingest.router_estimate import BLOCK, ROUTER
 from weighbridge.pipeline.price.keys import KEYS
 
-DEDUP, ENGINE, NUMERIC, OTHER = "dedup", "engine", "numeric", "other"
+DEDUP, ENGINE, NUMERIC, OTHER, PERIOD = "dedup", "engine", "numeric", "other", "period"
 _KINDS = {
-    "period": "needs matching (kind period)",
     "other": "needs more than reading and pricing (kind other)",
 }
 _PRICES = frozenset({"prices", BY_MODEL, BY_TIER, ABOVE, "fees"})
@@ -82,7 +81,8 @@ def _needs(case: Case) -> Iterator[str]:
         yield _KINDS[case.kind]
         return
     of_records = charged if case.kind == NUMERIC and RECORDS in case.given else dedup
-    if of_records is charged or case.kind == DEDUP:
+    of_records = period if case.kind == PERIOD else of_records
+    if of_records is not dedup or case.kind == DEDUP:
         yield from _unknown(case.given, "input", of_records.INPUT, {})
         yield from _unknown(case.context, "input.context", of_records.CONTEXT, {})
         yield from _unknown(case.expect, "expect", of_records.EXPECT, {})

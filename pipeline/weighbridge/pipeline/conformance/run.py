@@ -15,8 +15,9 @@ from weighbridge.pipeline.conformance.compare import compared
 from weighbridge.pipeline.conformance.dedup import compared_records
 from weighbridge.pipeline.conformance.engine import compared_engine
 from weighbridge.pipeline.conformance.malformed import MalformedCaseError
-from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, OTHER, missing
+from weighbridge.pipeline.conformance.missing import DEDUP, ENGINE, NUMERIC, OTHER, PERIOD, missing
 from weighbridge.pipeline.conformance.overhead import compared_overhead
+from weighbridge.pipeline.conformance.period import compared_period
 from weighbridge.pipeline.ingest.reading import read_usage
 from weighbridge.schemas.errors import ConfigError
 
@@ -105,6 +106,8 @@ def _run(case: Case) -> CaseResult:
         return CaseResult(case.id, Outcome.UNSUPPORTED, [], needed)
     if case.kind == DEDUP:
         outcomes = list(compared_records(case))
+    elif case.kind == PERIOD:
+        outcomes = list(compared_period(case))
     elif case.kind == OTHER and limited.is_one(case):
         outcomes = list(limited.compared_limit(case))
     elif case.kind == OTHER and stored.is_one(case):
