@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.report import sections, shared_sections
 from weighbridge.pipeline.report.earlier import Closes
 from weighbridge.pipeline.report.page import NOTICE, render
@@ -61,6 +62,7 @@ def write_report(
     simulated: bool = False,
     edition: str = BILLING,
     closes: Closes | None = None,
+    material: Materiality | None = None,
 ) -> ReportFiles:
     """Write the report of a month or of a range of days.
 
@@ -74,6 +76,7 @@ def write_report(
         simulated: the data was made by the product itself; the report then says so everywhere.
         edition: `billing`, or `shared`: it goes into a folder of that name inside `out`, and counts UTC days.
         closes: of a month in the billing edition, the months it stands beside; null: none is spoken of.
+        material: which findings matter; null: all.
 
     Raises:
         ConfigError: period, zone or edition cannot be used as given.
@@ -86,7 +89,9 @@ def write_report(
     days_of = "UTC" if edition == SHARED else zone
     period = period_of(month=month, first=first, last=last, zone=days_of, held=held)
     beside = closes if period.month and edition == BILLING else None
-    return _written(View(lake, period, simulated=simulated, closes=beside), out, title or TITLE, edition)
+    return _written(
+        View(lake, period, simulated=simulated, closes=beside, material=material), out, title or TITLE, edition
+    )
 
 
 def page_of(out: Path, period: str, edition: str = BILLING) -> Path:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import polars as pl
 
+from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.report.earlier import Closes
 from weighbridge.pipeline.report.period import Period
 
@@ -37,14 +38,24 @@ class View:
         period: which days, in which zone.
         simulated: whether the data was made by the product itself.
         closes: the months it is compared with, and its own close where it has one.
+        material: which findings matter; null: all.
     """
 
-    def __init__(self, lake: Records, period: Period, *, simulated: bool = False, closes: Closes | None = None) -> None:
+    def __init__(
+        self,
+        lake: Records,
+        period: Period,
+        *,
+        simulated: bool = False,
+        closes: Closes | None = None,
+        material: Materiality | None = None,
+    ) -> None:
         """Name a view; nothing is read yet."""
         self.lake = lake
         self.period = period
         self.simulated = simulated
         self.closes: Closes = closes or {}
+        self.material = material or Materiality()
         self._kept: dict[Callable[[View], Any], Any] = {}
 
     def get(self, make: Callable[[View], T]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weighbridge.pipeline.explain.explain import explain
+from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.pipeline.report.period import period_of
 from weighbridge.pipeline.report.view import View
@@ -24,6 +25,8 @@ def explained(home: Home, name: str, depth: int | None = None) -> Node:
             return None
         period = period_of(month=month, first=None, last=None, zone=home.settings.timezone, held=[])
         simulated = is_simulated(lake)
-        return View(records_of(home, month), period, simulated=simulated, closes=closes_for(home, month))
+        material = Materiality.of(home.settings.material)
+        records, closes = records_of(home, month), closes_for(home, month)
+        return View(records, period, simulated=simulated, closes=closes, material=material)
 
     return explain(lake, name, home.key, packs=home.settings.closes, views=view, depth=depth)

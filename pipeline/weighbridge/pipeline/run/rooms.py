@@ -27,6 +27,7 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.reconcile.match.lateness import Lateness
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
@@ -200,6 +201,7 @@ def write_reports(home: Home, months: Iterable[str], out: Path | None = None) ->
             title=settings.title,
             simulated=simulated,
             closes=closes_for(home, month),
+            material=Materiality.of(settings.material),
         )
         for month in months
     }

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from weighbridge.pipeline.reconcile.life.status import life
 from weighbridge.pipeline.report.exact import amount, tokens
 from weighbridge.pipeline.report.facts import money_column
 from weighbridge.pipeline.report.sheet import Column, Kind, Sheet, rows_of
-from weighbridge.pipeline.report.view import View, collect
+from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.enumerations import FindingState, Severity
 
 SHORT = 8
@@ -58,14 +59,10 @@ _WORST_FIRST = {str(severity): place for place, severity in enumerate(reversed(S
 def held(view: View) -> pl.DataFrame:
     """The findings about the months of the period, and those about no month, with state and rank; worst first."""
     periods = [*view.period.months, ALL_PERIODS]
-    found = collect(view.whole("finding").filter(pl.col("period").is_in(periods)))
-    last = collect(
-        view.whole("finding_status", ["finding_id", "change", "state", "expires_on"])
-        .sort("finding_id", "change")
-        .group_by("finding_id", maintain_order=True)
-        .last()
-    )
-    frame = found.join(last, on="finding_id", how="left").with_columns(*_state(view))
+    # As it stood at the end of the period: a waiver that ended before is over, and the finding is open again.
+    held = life(view.lake, view.period.last).filter(pl.col("period").is_in(periods))
+    waived = pl.col("state") == str(FindingState.WAIVED)
+    frame = held.with_columns(waived_until=pl.when(waived).then(pl.col("expires_on")))
     live = pl.col("state").is_in([str(state) for state in LIVE])
     return frame.with_columns(
         live=live,
@@ -81,17 +78,6 @@ def held(view: View) -> pl.DataFrame:
         descending=[True, False, True, True, False, False],
         nulls_last=True,
     )
-
-
-def _state(view: View) -> list[pl.Expr]:
-    """The state at the end of the period: a waiver that ended before is over, and the finding is open again."""
-    waived = pl.col("state") == str(FindingState.WAIVED)
-    over = waived & (pl.col("expires_on") < view.period.last).fill_null(value=False)
-    state = pl.when(over).then(pl.lit(str(FindingState.OPEN))).otherwise(pl.col("state"))
-    return [
-        state.fill_null(str(FindingState.OPEN)).alias("state"),
-        pl.when(waived & ~over).then(pl.col("expires_on")).alias("waived_until"),
-    ]
 
 
 def short_ids(ids: pl.Series, least: int = SHORT) -> pl.Series:

@@ -10,6 +10,8 @@ import polars as pl
 
 from weighbridge.pipeline.close.closed import closes, compared_with
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.reconcile.life.carried import WEIGHTY
+from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.report.report import page_of
 from weighbridge.pipeline.run.forgotten import forgotten, settled_months
@@ -32,7 +34,8 @@ def report_marks(home: Home, _today: date) -> dict[str, str]:
     days = marks_by_day(lake, _REPORTED)
     settings = home.settings
     place = os.path.relpath(home.reports, home.root)  # an installation may be moved
-    shown = [settings.title, settings.timezone, place, is_simulated(lake)]
+    matters = Materiality.of(settings.material).plain()
+    shown = [settings.title, settings.timezone, place, is_simulated(lake), *sorted(map(str, matters.items()))]
     found, closed = _findings(lake), closes(lake)
     gone, out = forgotten(home), {}
     for month in months_to_report(lake, settings.timezone):
@@ -71,11 +74,17 @@ def _page(home: Home, month: str) -> bool:
 
 
 def _findings(lake: Lake) -> Callable[[str], str]:
-    """A function that marks a month by its findings and those of the installation, each with its life."""
+    """A function that marks a month by its findings, those it may take over and those of the installation.
+
+    Each with its life. Disputes of all months stand on each page, so they are part of every mark.
+    """
     findings, lives = (lake.scan(table).collect() for table in ("finding", "finding_status"))
 
+    disputed = lives.filter(pl.col("amount").is_not_null())["finding_id"].unique().implode()
+
     def mark(month: str) -> str:
-        own = findings.filter(pl.col("period").is_in([month, "all"]))
+        taken = (pl.col("period") < month) & pl.col("severity").is_in(WEIGHTY)
+        own = findings.filter(pl.col("period").is_in([month, "all"]) | taken | pl.col("finding_id").is_in(disputed))
         life = lives.filter(pl.col("finding_id").is_in(own["finding_id"].implode()))
         return hashed(_digest(*pair) for pair in (("finding", own), ("finding_status", life)))
 
