@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 import pytest
 
 from weighbridge.pipeline.price.book import PriceBook
-from weighbridge.pipeline.price.keys import KEYS
+from weighbridge.pipeline.price.keys import KEYS, PriceKey
 from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.price.terms import Terms
+from weighbridge.schemas.enumerations import FeeKind, Modality, TokenClass
 
 GENAI_STATE = date(2026, 8, 21)
 LITELLM_SEEN = date(2026, 11, 29)
@@ -94,6 +97,8 @@ def test_every_figure_of_the_book_is_in_its_sources(shared_real: Path) -> None:
     sources = Sources(shared_real / "prices")
     wrong, used = [], set()
     for row in PriceBook.load().rows:
+        if row.terms != Terms() or row.provider in PASSED_ON:
+            continue
         own = figures_of(row)
         told = {"litellm": sources.litellm(row), "genai": sources.genai(row)}
         known = {name: figures for name, figures in told.items() if figures is not None}
@@ -112,6 +117,98 @@ def test_every_figure_of_the_book_is_in_its_sources(shared_real: Path) -> None:
                         wrong.append(f"{row.where}, {row.model}: {figure} is {own.get(figure)}, {name} has {value}")
     assert not wrong, "\n".join(wrong)
     assert set(EXPLAINED) - used == set(), "these explanations explain nothing"
+
+
+# Ours for a price under other terms -> how litellm's fields for it end.
+TERMS = {
+    Terms(service_tier="flex"): "_flex",
+    Terms(service_tier="priority"): "_priority",
+    Terms(batch=True): "_batches",
+}
+# Providers that charge what the makers of the models do.
+PASSED_ON = {"openrouter"}
+
+
+@pytest.mark.real
+def test_every_price_under_other_terms_or_above_a_length_is_that_of_litellm(shared_real: Path) -> None:
+    sources = Sources(shared_real / "prices")
+    seen: Counter[str] = Counter()
+    for row in PriceBook.load().rows:
+        if row.provider in PASSED_ON:
+            continue
+        entry = sources.entry(row)
+        ending = "" if row.terms == Terms() else TERMS[row.terms]
+        priced = [("", row.prices)] if ending else []
+        priced += [(f"_above_{tier.above // 1000}k_tokens", tier.prices) for tier in row.above]
+        for above, prices in priced:
+            seen[f"{above[:6]}{ending}"] += 1
+            for key, cells in KEYS.items():
+                if cells[0] not in prices or (prices[cells[0]], key) == (prices.get(like(cells[0])), key):
+                    continue
+                fields = [field for field, name in LITELLM_FIELDS.items() if named(name, row.provider) == key]
+                said = [
+                    entry[field + above + ending] for field in fields if entry.get(field + above + ending) is not None
+                ]
+                assert prices[cells[0]] in [Decimal(repr(value)) * MILLION for value in said], (row.where, key, said)
+        assert all(tier.rule == "cliff" and not tier.counted for tier in row.above)
+    assert len(seen) == 7
+    assert min(seen.values()) > 5, seen
+
+
+@pytest.mark.real
+def test_what_is_passed_on_costs_what_its_maker_or_genai_prices_say(shared_real: Path) -> None:
+    book = PriceBook.load()
+    makers = {"openai": "openai", "anthropic": "anthropic", "google": "google", "x-ai": "xai"}
+    sources = Sources(shared_real / "prices")
+    for row in book.rows:
+        if row.provider not in PASSED_ON:
+            continue
+        maker, model = row.model.split("/")
+        name = {"claude-sonnet-4.5": "claude-sonnet-4-5", "claude-sonnet-4.6": "claude-sonnet-4-6"}.get(model, model)
+        name = re.sub(r"claude-4\.(\d)-sonnet.*", r"claude-sonnet-4-\1", name)
+        day = row.valid_to - timedelta(days=1) if row.valid_to else LITELLM_SEEN
+        own = book.find(makers[maker], name, day)
+        told = sources.genai(row) or {}
+        for key, cells in KEYS.items():
+            if cells[0] in row.prices:
+                likes = [own.prices.get(cells[0]) if own else None, told.get(key)]
+                if cells[0][0] == TokenClass.CACHE_WRITE_UNKNOWN and own:
+                    likes.append(own.prices.get((TokenClass.CACHE_WRITE_5M, Modality.TEXT)))
+                if key == "reasoning" or key.endswith(
+                    ("_video", "_image", "video_in", "image_in", "video_out", "image_out")
+                ):
+                    likes.append(row.prices.get(like(cells[0])))
+                assert row.prices[cells[0]] in likes, (row.where, key, likes)
+
+
+@pytest.mark.real
+def test_a_search_costs_at_anthropic_what_litellm_says(shared_real: Path) -> None:
+    sources = Sources(shared_real / "prices")
+    costs = set()
+    for row in PriceBook.load().rows:
+        if row.provider == "anthropic" and row.holds_on(LITELLM_SEEN) and row.terms == Terms():
+            entry = sources.entry(row)
+            costs |= set(entry.get("search_context_cost_per_query", {}).values())
+            assert row.fees[FeeKind.WEB_SEARCH] == 10
+    assert {Decimal(repr(cost)) * 1000 for cost in costs} == {Decimal(10)}
+
+
+def like(cell: PriceKey) -> PriceKey:
+    """The cell whose price another repeats: reasoning that of output, a modality that of text."""
+    token_class, modality = cell
+    if modality is not Modality.TEXT:
+        return token_class, Modality.TEXT
+    return (
+        (TokenClass.OUTPUT_VISIBLE, Modality.TEXT)
+        if token_class is TokenClass.REASONING
+        else (token_class, Modality.AUDIO)
+    )
+
+
+def named(name: str, provider: str) -> str:
+    if name != "cache_write":
+        return name
+    return "cache_write_5m" if provider == "anthropic" else "cache_write_unknown"
 
 
 def explains(key: tuple[str, str, str, str], source: str, row: PriceRow, figure: str) -> bool:
@@ -165,6 +262,12 @@ class Sources:
             **plain(named_write(prices, row.provider)),
             "limit": min((int(found[1]) * 1000 for found in limits if found), default=None),
         }
+
+    def entry(self, row: PriceRow) -> dict[str, Any]:
+        """litellm's entry for the model of a row; empty where it has none."""
+        model = NAMES.get(row.model, row.model)
+        name = LITELLM_NAMES.get((row.provider, model), LITELLM_PREFIXES.get(row.provider, "") + model)
+        return dict(self._litellm.get(name) or {})
 
     def genai(self, row: PriceRow) -> Figures | None:
         day = min(GENAI_STATE, row.valid_to - timedelta(days=1)) if row.valid_to else GENAI_STATE

@@ -21,7 +21,9 @@ from weighbridge.schemas.enumerations import Modality
 from weighbridge.schemas.tables import CURRENCY, NAME
 
 FORMAT = 1
-FILE_KEYS = ("format", "provider", "currency", "source", "checked_on", "rows")
+FILE_KEYS = ("format", "provider", "currency", "source", "checked_on", "fees", "rows")
+# What may stand in the file, for every row that has none of its own.
+SHARED_KEYS = ("currency", "source", "checked_on", "fees")
 ROW_KEYS = (
     "match",
     "models",
@@ -120,7 +122,7 @@ def _match(place: Place, table: Mapping[str, Any], models: list[str]) -> Match:
 
 
 def _shared(place: Place, content: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    either = {**{key: content[key] for key in ("currency", "source", "checked_on") if key in content}, **table}
+    either = {**{key: content[key] for key in SHARED_KEYS if key in content}, **table}
     valid_from, valid_to = _day(place, table, "valid_from"), _day(place, table, "valid_to")
     if valid_from and valid_to and valid_to <= valid_from:
         place.wrong(f"'valid_to' {valid_to} is the first day after the row; it is not after 'valid_from' {valid_from}")
@@ -141,7 +143,7 @@ def _shared(place: Place, content: Mapping[str, Any], table: Mapping[str, Any]) 
         "prices": prices,
         "terms": terms_of(place, table),
         "above": tiers_of(place, table, modalities, prices, times, limit),
-        "fees": fees_of(place, table),
+        "fees": fees_of(place, either),
     }
 
 
