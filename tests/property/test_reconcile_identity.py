@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from tests.pipeline.reconcile.conftest import Core, World, crowd
+from tests.pipeline.reconcile.conftest import DAY, Core, World, crowd, key
 from tests.sampling import examples
 
 from weighbridge.pipeline.reconcile.frames import frame_of
@@ -24,10 +24,24 @@ ATTEMPT = st.fixed_dictionaries(
     {
         **dict.fromkeys(("input_computed", "output_computed", "cached_local", "cached_external"), MAYBE),
         **dict.fromkeys(("reasoning_computed", "withheld_end_token", "input_recounted", "output_recounted"), MAYBE),
-        **dict.fromkeys(("recount_special", "recount_template", "messages"), MAYBE),
+        **dict.fromkeys(("recount_special", "recount_template", "messages", "max_tokens", "input_history"), MAYBE),
+        **dict.fromkeys(("kv_appended", "kv_evicted"), MAYBE),
+        "tokenizer": st.sampled_from(["t-1", "t-2", None]),
+        "provider": st.sampled_from(["openai", "xai", None]),
+        "status": st.sampled_from(["succeeded", "failed", "aborted"]),
+        "request_lo": st.sampled_from([None, None, 1, 2]),
+        "request_hi": st.just(0),
+        "attempt_number": st.sampled_from([None, 1, 2]),
         **dict.fromkeys(("recount_has_special", "recount_has_template", "usage_expected"), FLAG),
         "finish_reason": st.sampled_from(["stop", "length", None]),
         "source": st.sampled_from(["a", "b"]),
+    }
+)
+CHILD = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("input_computed", "output_computed"), MAYBE),
+        "kind": st.sampled_from(["choice", "iteration"]),
+        "finish_reason": st.sampled_from(["stop", "length", None]),
     }
 )
 READING = st.fixed_dictionaries(
@@ -73,23 +87,31 @@ def check(outcomes: pl.DataFrame, parts: pl.DataFrame) -> None:
         max_size=14,
         unique_by=lambda item: (item[0], item[1]["source"], item[1]["child"], item[1]["report"]),
     ),
+    children=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 2), CHILD), max_size=6, unique_by=lambda c: c[:2]),
     lost=st.integers(0, 3),
 )
 def test_causes_and_residual_always_add_up_to_the_gap(
-    attempts: list[tuple[int, dict[str, object]]], readings: list[tuple[int, dict[str, object]]], lost: int
+    attempts: list[tuple[int, dict[str, object]]],
+    readings: list[tuple[int, dict[str, object]]],
+    children: list[tuple[int, int, dict[str, object]]],
+    lost: int,
 ) -> None:
-    """For any attempts and any reports, however strange."""
+    """For any attempts, tries, calls inside them and reports, however strange."""
     world = World(Path())
     for number, columns in attempts:
         world.attempt(number, **columns)
     for number, columns in readings:
         world.reading(number, **columns)
+    for number, child, columns in children:
+        hi, lo = key(number)
+        place = {"attempt_hi": hi, "attempt_lo": lo, "day": DAY, "source": "a", "child": child, "revision": 0}
+        world.add("child", {**place, **columns})
     if lost:
         world.lost(lost)
     outcomes, parts = CORE.weighed(world)
     check(outcomes, parts)
     touched = {number for number, _ in attempts} | {number for number, _ in readings}
-    assert outcomes.height == 2 * len(touched)
+    assert outcomes.height == 2 * (len(touched) - CORE.links(world).twins.height)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.system) for n in (1, 2))])

@@ -22,6 +22,8 @@ from weighbridge.pipeline.reconcile.explain.template import learnt
 from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
 from weighbridge.pipeline.reconcile.match import coverage, match
 from weighbridge.pipeline.reconcile.match.attempts import one_per_attempt
+from weighbridge.pipeline.reconcile.match.links import Links, linked
+from weighbridge.pipeline.reconcile.match.members import members
 from weighbridge.pipeline.reconcile.match.reports import per_attempt
 from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
@@ -208,23 +210,31 @@ class Core:
 
     def attempts(self, world: World) -> pl.DataFrame:
         """One row per attempt."""
-        return collected(one_per_attempt(self.engine(world.frame("attempt"))))
+        return collected(one_per_attempt(self.engine(self._linked(world, "attempt"))))
 
     def reports(self, world: World) -> pl.DataFrame:
         """One row per attempt that has reports."""
-        return collected(per_attempt(self.engine(world.frame("reading"))))
+        return collected(per_attempt(self.engine(self._linked(world, "reading"))))
+
+    def links(self, world: World) -> Links:
+        """Which attempts are the same, and which are tries of one request."""
+        return linked(members(lambda table, columns: world.frame(table).lazy().select(columns)))
+
+    def _linked(self, world: World, table: str) -> pl.DataFrame:
+        return self.links(world).rekeyed(world.frame(table).lazy()).collect()
 
     def compared(self, world: World) -> pl.DataFrame:
         """Both sides."""
-        seen = world.frame("attempt").select("attempt_lo", "attempt_hi")
-        orphans = world.frame("reading").join(seen, on=["attempt_lo", "attempt_hi"], how="anti")
+        seen = self._linked(world, "attempt").select("attempt_lo", "attempt_hi")
+        orphans = self._linked(world, "reading").join(seen, on=["attempt_lo", "attempt_hi"], how="anti")
         unseen = orphans.group_by("attempt_lo", "attempt_hi").agg(pl.col("day").min())
         gaps = world.frame("gap")
         losses, named = self.engine(coverage.losses(gaps)), self.engine(coverage.named_losses(gaps))
         held = self._rows(match.held_against(self.engine(unseen), losses, named))
         speaking = match.speakers(self.engine(world.frame("reading")))
         attempts, reports = self.engine(self.attempts(world)), self.engine(self.reports(world))
-        return collected(match.compared(attempts, reports, speaking, held))
+        related = self.links(world).related
+        return collected(match.compared(attempts, reports, speaking, held, related=self.engine(related)))
 
     def explained(self, compared: pl.DataFrame, world: World, direction: Direction) -> pl.DataFrame:
         """One direction with its causes."""

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, World, key
 
+from weighbridge.pipeline.explain.explain import explain
 from weighbridge.pipeline.ingest.keys import aliases
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile.match.foreign import attempts_named
-from weighbridge.pipeline.reconcile.tree.explain import explain
 from weighbridge.schemas.errors import ConfigError
 
 KEY = bytes(range(32))

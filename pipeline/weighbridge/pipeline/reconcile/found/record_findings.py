@@ -322,7 +322,7 @@ def output_limit_exceeded(asked: Asked) -> Iterator[Finding]:
         code=limited.CODE,
         severity=Severity.NOTICE,
         unit="tokens",
-        cure="Limit reasoning by a parameter of its own where the API has one; the limit that was asked for does not bind.",
+        cure="Limit reasoning by a parameter of its own where the API has one; the limit asked for does not bind it.",
     )
     yield from findings(kind, tallied(limited.reports(asked.month), limited.BY), limited.BY, asked.month.period)
 
