@@ -319,7 +319,7 @@ def empty_month(period: str) -> Finding:
 def output_limit_exceeded(asked: Asked) -> Iterator[Finding]:
     """Reports of more output than was asked for at most."""
     kind = Kind(
-        code=limited.CODE,
+        code="output_limit_exceeded",
         severity=Severity.NOTICE,
         unit="tokens",
         cure="Limit reasoning by a parameter of its own where the API has one; the limit asked for does not bind it.",

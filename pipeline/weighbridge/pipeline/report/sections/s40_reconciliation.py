@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weighbridge.pipeline.report import charts
 from weighbridge.pipeline.report.query.gaps import REPORTED, cause_money, gap_by_model, outcomes, statuses, waterfall
+from weighbridge.pipeline.report.query.matching import matches, residual_money
 from weighbridge.pipeline.report.sheet import Block, Section
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.enumerations import Direction
@@ -22,7 +23,9 @@ def blocks(view: View) -> tuple[Block, ...]:
         *pictures,
         ledger,
         view.get(cause_money),
+        view.get(residual_money),
         view.get(statuses),
+        view.get(matches),
         view.get(gap_by_model),
     )
 
