@@ -96,7 +96,7 @@ def test_invoice_lines_of_the_month_are_mentioned(world: World, written: Written
     line = {"invoice_id": "a", "line_id": "1", "provider": "openai", "category": "Usage", "revision": 0}
     begin, end = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
     world.put["invoice_line"].append({**line, "period_start": begin, "period_end": end})
-    assert "Invoice lines are held but not compared here" in written(world).html.read_text(encoding="utf-8")
+    assert "Invoice lines are held: the section on invoices" in written(world).html.read_text(encoding="utf-8")
 
 
 def test_csv_is_exact_and_null_is_empty(usual: ReportFiles) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, period, stored, terms
 from weighbridge.pipeline.conformance.case import (
@@ -53,6 +54,10 @@ _EXPECT = frozenset(
 )
 
 
+# Kinds of which a case is a list of records, and who reads those.
+_BY_KIND = {DEDUP: dedup, NUMERIC: charged, PERIOD: period}
+
+
 def missing(case: Case) -> str | None:
     """Everything the case needs, in one line; null where it can be run.
 
@@ -63,30 +68,38 @@ def missing(case: Case) -> str | None:
     return "; ".join(found) if found else None
 
 
-def _needs(case: Case) -> Iterator[str]:
+def _of_records(case: Case) -> Iterator[str] | None:
+    """What a case that is a list of records needs; null where it is none."""
+    told: Iterator[str]
     if case.kind == OTHER and overhead.is_one(case):
-        yield from _unknown(case.given, "input", overhead.INPUT, {})
-        yield from _unknown(case.context, "input.context", overhead.CONTEXT, {})
-        yield from _unknown(case.expect, "expect", overhead.EXPECT, {})
-        yield from overhead.needs(case)
-        return
-    if case.kind == OTHER and stored.is_one(case):
-        yield from _unknown(case.given, "input", stored.INPUT, {})
-        yield from _unknown(case.context, "input.context", stored.CONTEXT, {})
-        yield from _unknown(case.expect, "expect", stored.EXPECT, {})
-        yield from (f"needs {path}" for path in dedup.unknown_fields(case))
+        known, told = (overhead.INPUT, overhead.CONTEXT, overhead.EXPECT), overhead.needs(case)
+    elif case.kind == OTHER and stored.is_one(case):
+        known, told = (stored.INPUT, stored.CONTEXT, stored.EXPECT), _named(dedup.unknown_fields(case))
+    elif case.kind in _BY_KIND and (case.kind != NUMERIC or RECORDS in case.given):
+        room = _BY_KIND[case.kind]
+        known, told = (room.INPUT, room.CONTEXT, room.EXPECT), _named(room.unknown_fields(case))
+    else:
+        return None
+    return chain(
+        _unknown(case.given, "input", known[0], {}),
+        _unknown(case.context, "input.context", known[1], {}),
+        _unknown(case.expect, "expect", known[2], {}),
+        told,
+    )
+
+
+def _named(paths: Iterator[str]) -> Iterator[str]:
+    return (f"needs {path}" for path in paths)
+
+
+def _needs(case: Case) -> Iterator[str]:
+    of_records = _of_records(case)
+    if of_records is not None:
+        yield from of_records
         return
     if case.kind in _KINDS and not limited.is_one(case):
         # What such a case holds beside is of its kind, so it is not listed.
         yield _KINDS[case.kind]
-        return
-    of_records = charged if case.kind == NUMERIC and RECORDS in case.given else dedup
-    of_records = period if case.kind == PERIOD else of_records
-    if of_records is not dedup or case.kind == DEDUP:
-        yield from _unknown(case.given, "input", of_records.INPUT, {})
-        yield from _unknown(case.context, "input.context", of_records.CONTEXT, {})
-        yield from _unknown(case.expect, "expect", of_records.EXPECT, {})
-        yield from (f"needs {path}" for path in of_records.unknown_fields(case))
         return
     known_input, known_context, known_expect = _INPUT, _CONTEXT, _EXPECT
     if case.kind == ENGINE:

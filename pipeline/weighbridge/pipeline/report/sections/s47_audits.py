@@ -12,4 +12,4 @@ def blocks(view: View) -> tuple[Block, ...]:
     return (view.get(audits),)
 
 
-SECTION = Section(45, "Audits of providers", "audits", blocks)
+SECTION = Section(47, "Audits of providers", "audits", blocks)
