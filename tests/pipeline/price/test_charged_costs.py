@@ -69,7 +69,8 @@ def provider_of(reading: UsageReading) -> str:
 
 def test_every_charge_is_reproduced_or_named_with_its_reason(shared_real: Path) -> None:
     book = PriceBook.load()
-    exact, others = set(), set()
+    exact: set[str] = set()
+    others: set[str] = set()
     for name, reading, day in charged(shared_real):
         told = reading.told
         served = Served(told.service_tier, told.batch, told.region)

@@ -255,6 +255,7 @@ def test_the_hour_is_that_of_the_attempts_arrival(tmp_path: Path) -> None:
     arrivals = pl.DataFrame(
         [
             {"attempt_hi": 0, "attempt_lo": lo, "source": source, "revision": 0, "arrived_at": moment}
+            | {"tier_requested": None}
             for lo, source, moment in told
         ],
         schema_overrides={"arrived_at": pl.Datetime("us", "UTC")},
@@ -287,3 +288,29 @@ def test_what_the_terms_were_stands_beside_the_amount(tmp_path: Path) -> None:
 
 def test_hours_are_written_as_they_are_read() -> None:
     assert str(Hours.of("16:30-00:30 UTC")) == "16:30-00:30 UTC"
+
+
+def test_the_tier_asked_for_counts_where_the_report_names_none(tmp_path: Path) -> None:
+    given = [reading(attempt_lo=1), reading(attempt_lo=2, service_tier="default"), reading(attempt_lo=3)]
+    asked = [(1, "flex"), (2, "flex"), (3, None)]
+    arrivals = pl.DataFrame(
+        [
+            {
+                "attempt_hi": 0,
+                "attempt_lo": lo,
+                "source": "s",
+                "revision": 0,
+                "arrived_at": None,
+                "tier_requested": tier,
+            }
+            for lo, tier in asked
+        ],
+        schema_overrides={"arrived_at": pl.Datetime("us", "UTC"), "tier_requested": pl.String},
+    )
+    frame = pl.DataFrame(given, schema=polars_schema("reading"))
+    priced = price_readings(frame, book(tmp_path, PLAIN + VARIANTS), arrivals)
+    assert priced.select("service_tier", "amount").rows() == [
+        ("flex", Decimal(1)),
+        ("default", Decimal(2)),  # downgraded: the tier it was served on is the one that is charged
+        (None, Decimal(2)),
+    ]

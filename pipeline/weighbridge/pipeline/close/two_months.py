@@ -15,6 +15,7 @@ from weighbridge.pipeline.close.parts import Parts
 from weighbridge.pipeline.close.side import CLASS_NAMES, PRICED, Side, Sums, less, with_untold
 from weighbridge.pipeline.close.usage_figures import REPORT, counted
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
+from weighbridge.pipeline.price.arrival import arrivals_of
 from weighbridge.pipeline.price.frame import price_readings
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.schemas.enumerations import PriceStatus
@@ -87,7 +88,9 @@ def _repriced(reports: pl.DataFrame, before: Side, after: Side) -> pl.DataFrame:
     first, last = ends(before.period)
     days = {day: min(first + timedelta(days=day.day - 1), last) for day in reports["day"].unique()}
     moved = reports.with_columns(pl.col("day").replace_strict(days, return_dtype=pl.Date))
-    there = price_readings(moved, before.book).select(*REPORT, "status", "currency", "amount", "price_id")
+    there = price_readings(moved, before.book, arrivals_of(after.records, before.book)).select(
+        *REPORT, "status", "currency", "amount", "price_id"
+    )
     held = reports.join(there, on=list(REPORT), how="left", suffix="_there")
     pairs = held.select("price_id", "price_id_there").unique().to_dicts()
     alike = [pair | {"alike": _alike(before, after, **pair)} for pair in pairs]
@@ -115,7 +118,9 @@ def _reread(before: Side, after: Side) -> Sums:
     for days in before.days():
         rows = before.records.scan("usage_report", first=days[0], last=days[-1], columns=list(REPORT_READ))
         readings = read_reports(last_revisions(rows.filter(pl.col("day").is_in(days)).collect()), dialects)
-        amounts = price_readings(readings, before.book).select(*REPORT, "status", "currency", "amount")
+        amounts = price_readings(readings, before.book, arrivals_of(before.records, before.book)).select(
+            *REPORT, "status", "currency", "amount"
+        )
         named = readings.with_columns(pl.col("provider", "model").fill_null("unknown"))
         out.add(with_untold(counted(named.join(amounts, on=list(REPORT), how="left"))))
     return out

@@ -12,7 +12,7 @@ from weighbridge.pipeline.ingest.dialect import Role
 from weighbridge.pipeline.ingest.dialects import spoken
 from weighbridge.pipeline.ingest.finish import attempt_status, finish_reason
 from weighbridge.pipeline.ingest.headers import flatten_headers
-from weighbridge.pipeline.ingest.parameters import asks_for_usage, parameters
+from weighbridge.pipeline.ingest.parameters import asks_for_usage, parameters, tier_requested
 from weighbridge.pipeline.ingest.parts import Part, calls_of, parts_of
 from weighbridge.pipeline.ingest.recorded import server_name
 from weighbridge.pipeline.ingest.staging import Call
@@ -86,6 +86,7 @@ def _call(
         "status": str(attempt_status(http, ended, closing_known=spoken(api or "") is not None)),
         "finish_reason": finish_reason(answer if isinstance(answer, list) else [answer]),
         "usage_expected": _usage_expected(provider, api or "", request, ended, http, stream=stream),
+        "tier_requested": tier_requested(request),
         **parameters(request),
     }
     ids = _ids(record, answer, index, notes)

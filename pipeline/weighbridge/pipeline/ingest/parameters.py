@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
+from weighbridge.pipeline.ingest.terms import NO_TIER, TIER_LEAVES, TIERS
+from weighbridge.schemas.leaves import ENUMERATED
+
 _INT32_MAX = 2**31 - 1
 # Where a request keeps its parameters: at its root, or in one of these objects.
 _HOLDERS = ("generationConfig", "generation_config", "inferenceConfig", "textGenerationConfig", "options", "parameters")
@@ -50,6 +53,16 @@ def parameters(request: object) -> dict[str, int | float]:
         if number is not None:
             found[column] = number
     return found
+
+
+def tier_requested(request: object) -> str | None:
+    """The service tier a request asks for, in the words of the table `reading`; null where it names none."""
+    for name in TIER_LEAVES:
+        told = request.get(name) if isinstance(request, Mapping) else None
+        told = told.get("type") if isinstance(told, Mapping) else told
+        if isinstance(told, str) and told in ENUMERATED.get(name, ()) and told not in NO_TIER:
+            return TIERS.get(told, told)
+    return None
 
 
 def asks_for_usage(request: object) -> bool:

@@ -1,4 +1,4 @@
-"""At what minute a request arrived, for readings whose price hangs on the time of day."""
+"""What only the attempt of a reading knows of its terms: when the request arrived, and which tier it asked for."""
 
 from __future__ import annotations
 
@@ -8,48 +8,62 @@ from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 
 _KEY = ("attempt_hi", "attempt_lo")
-ARRIVAL_COLUMNS = (*_KEY, "source", "revision", "arrived_at")
+ARRIVAL_COLUMNS = (*_KEY, "source", "revision", "arrived_at", "tier_requested")
 _MINUTE = pl.Datetime("us", "UTC")
 
 
-def arrivals_of(records: Records, book: PriceBook) -> pl.LazyFrame | None:
-    """The arrivals of all attempts, where any price of the book hangs on them."""
-    return records.scan("attempt", columns=list(ARRIVAL_COLUMNS)) if book.by_the_hour else None
+def arrivals_of(records: Records, book: PriceBook) -> pl.LazyFrame:
+    """The attempts that say anything about terms which a price of the book hangs on."""
+    attempts = records.scan("attempt", columns=list(ARRIVAL_COLUMNS))
+    if book.by_the_hour:
+        return attempts
+    return attempts.filter(pl.col("tier_requested").is_not_null())
 
 
-def with_minutes(readings: pl.DataFrame, book: PriceBook, arrivals: pl.DataFrame | pl.LazyFrame | None) -> pl.DataFrame:
-    """The readings with `_minute`: when the request arrived, UTC, to the minute; null where nothing hangs on it.
+def with_arrivals(
+    readings: pl.DataFrame, book: PriceBook, arrivals: pl.DataFrame | pl.LazyFrame | None
+) -> pl.DataFrame:
+    """The readings with `_minute` and `_tier`.
 
-    The source that made the reading says it, else the first time that any source names.
+    `_minute` is when the request arrived, UTC, to the minute; null where nothing hangs on it or it is not known.
+    `_tier` is the service tier: that of the report, else the one that was asked for. The source that made the reading
+    says both, else the first time, and the one tier, that any source names.
 
     Args:
-        readings: with attempt key, source, provider and model.
+        readings: with attempt key, source, provider, model and service_tier.
         book: the prices.
-        arrivals: rows of `attempt`; null: no time is known.
+        arrivals: rows of `attempt`; null: nothing is known.
     """
-    none = readings.with_columns(_minute=pl.lit(None, dtype=_MINUTE))
-    if arrivals is None or not book.by_the_hour:
-        return none
-    models = readings.select("provider", "model").unique()
-    timed = [book.hangs_on_hours(provider, model) for provider, model in models.iter_rows()]
-    asked = readings.join(models.filter(pl.Series(timed, dtype=pl.Boolean)), on=["provider", "model"], how="semi")
-    if asked.is_empty():
-        return none
-    told = (
-        arrivals.lazy()
-        .select(ARRIVAL_COLUMNS)
-        .join(asked.lazy().select(_KEY).unique(), on=list(_KEY), how="semi")
-        .filter(pl.col("revision") == pl.col("revision").max().over(*_KEY, "source"))
-        .drop_nulls("arrived_at")
-        .collect()
+    told = _told(readings, arrivals)
+    if told is None or told.is_empty():
+        return readings.with_columns(_minute=pl.lit(None, dtype=_MINUTE), _tier=pl.col("service_tier"))
+    single = pl.when(pl.col("tier_requested").drop_nulls().n_unique() == 1).then(
+        pl.col("tier_requested").drop_nulls().first()
     )
-    own = told.group_by(*_KEY, "source").agg(_own=pl.col("arrived_at").min())
-    any_ = told.group_by(_KEY).agg(_any=pl.col("arrived_at").min())
+    own = told.group_by(*_KEY, "source").agg(_own=pl.col("arrived_at").min(), _own_tier=single)
+    others = told.group_by(_KEY).agg(_any=pl.col("arrived_at").min(), _any_tier=single)
     found = readings.join(own, on=[*_KEY, "source"], how="left", maintain_order="left").join(
-        any_, on=list(_KEY), how="left", maintain_order="left"
+        others, on=list(_KEY), how="left", maintain_order="left"
     )
-    hangs = pl.struct("provider", "model").is_in(
-        asked.select(pl.struct("provider", "model").unique()).to_series().implode()
+    models = readings.select("provider", "model").unique()
+    timed = pl.Series("_timed", [book.hangs_on_hours(*model) for model in models.iter_rows()], dtype=pl.Boolean)
+    found = found.join(
+        models.with_columns(timed), on=["provider", "model"], how="left", nulls_equal=True, maintain_order="left"
     )
     minute = pl.coalesce("_own", "_any").dt.truncate("1m").cast(_MINUTE)
-    return found.with_columns(_minute=pl.when(hangs).then(minute)).drop("_own", "_any")
+    return found.with_columns(
+        _minute=pl.when("_timed").then(minute), _tier=pl.coalesce("service_tier", "_own_tier", "_any_tier")
+    ).drop("_own", "_any", "_own_tier", "_any_tier", "_timed")
+
+
+def _told(readings: pl.DataFrame, arrivals: pl.DataFrame | pl.LazyFrame | None) -> pl.DataFrame | None:
+    """The last revision of the attempts of these readings."""
+    if arrivals is None:
+        return None
+    return (
+        arrivals.lazy()
+        .select(ARRIVAL_COLUMNS)
+        .join(readings.lazy().select(_KEY).unique(), on=list(_KEY), how="semi")
+        .filter(pl.col("revision") == pl.col("revision").max().over(*_KEY, "source"))
+        .collect()
+    )

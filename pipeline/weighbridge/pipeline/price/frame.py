@@ -13,10 +13,11 @@ import polars as pl
 
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.shape import complete
-from weighbridge.pipeline.price.arrival import arrivals_of, with_minutes
+from weighbridge.pipeline.price.arrival import arrivals_of, with_arrivals
 from weighbridge.pipeline.price.bill import AMOUNTS, COUNTS, MONEY, unpriced
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.fee_frame import USED, with_fees
+from weighbridge.pipeline.price.found import refresh_findings
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.pipeline.price.terms import Served
 from weighbridge.pipeline.price.tier_frame import agreed, in_brackets
@@ -29,7 +30,7 @@ READING_COLUMNS = (*_IDENTITY, "provider", "model", "verdict", *COUNTS, *_TERMS,
 BATCH = 200_000
 _NAMED = ("price_id", "currency", "amount_fees", "price_tier")
 _TOLD = ("_order", *_IDENTITY, "input_total", "output_total", "service_tier", "status", *AMOUNTS, "amount", *_NAMED)
-_KIND = ("provider", "model", "day", *_TERMS, "_minute")
+_KIND = ("provider", "model", "day", "_tier", "batch", "region", "_minute")
 
 
 def price_readings(
@@ -40,8 +41,8 @@ def price_readings(
     Args:
         readings: rows of the table `reading`; only `READING_COLUMNS` are used.
         book: the prices.
-        arrivals: rows of the table `attempt` (`ARRIVAL_COLUMNS`), which say at what time of day a request arrived;
-            asked only where a price hangs on that.
+        arrivals: rows of the table `attempt` (`ARRIVAL_COLUMNS`), which say when a request arrived
+            and which tier it asked for.
 
     Returns:
         One row of the table `priced_amount` for each reading, in the same order, on the basis `reported`.
@@ -50,14 +51,16 @@ def price_readings(
         ConfigError: two patterns of the book fit one of the models equally well.
     """
     frame = readings.lazy().select(READING_COLUMNS).with_row_index("_order").collect()
-    frame = with_minutes(frame, book, arrivals)
+    frame = with_arrivals(frame, book, arrivals)
     kinds = frame.select(_KIND).unique(maintain_order=True)
     numbers: dict[tuple[PriceRow | None, ...], int] = {}
     found = [_rows(book, kind, numbers) for kind in kinds.iter_rows()]
     number = pl.Series("_rows", found, dtype=pl.Int64)
-    frame = frame.join(
-        kinds.with_columns(number), on=list(_KIND), how="left", nulls_equal=True, maintain_order="left"
-    ).drop("_minute")
+    frame = (
+        frame.join(kinds.with_columns(number), on=list(_KIND), how="left", nulls_equal=True, maintain_order="left")
+        .drop("_minute", "service_tier")
+        .rename({"_tier": "service_tier"})
+    )
     possible = {number: rows for rows, number in numbers.items()}
     priced = [
         _group(part, possible[int(str(number))])
@@ -131,6 +134,7 @@ def refresh_prices(lake: Lake, book: PriceBook, days: Collection[date]) -> int:
             amounts += priced.height
         for table, rows in _prices(lake, book).items():
             lake.replace(table, rows, days=None)
+        refresh_findings(lake, days)
     return amounts
 
 
