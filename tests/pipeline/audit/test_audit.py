@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from tests.pipeline.audit.road import START, Road, travelled
 
 from weighbridge.pipeline.audit.audit import AuditResult, audit
 from weighbridge.pipeline.audit.calibrate import calibrate, calibrations
+from weighbridge.pipeline.baseline.baseline import baseline
+from weighbridge.pipeline.baseline.policy import BaselinePolicy
 from weighbridge.pipeline.lake.lake import Lake
+from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.pipeline.simulate.misreport import all_misreports
 from weighbridge.schemas.enumerations import AuditVerdict, FindingOrigin, Severity
 from weighbridge.schemas.errors import ConfigError
@@ -68,8 +72,9 @@ def test_nights_one_by_one_come_to_the_rows_of_one_pass(inflated: Road) -> None:
     lake.replace("audit_cell", lake.scan("audit_cell").collect().clear(), days=lake.days("audit_cell"))
     for day in all_days(lake):
         audit(lake, days=[day])
+    assert lake.digest("audit_cell") == once
     rows = lake.scan("audit_cell").collect()
-    assert rows.filter(pl.col("day") == inflated.made.misreported[1])["verdict"].null_count() == 0
+    assert rows.filter(pl.col("verdict").is_not_null())["day"].unique().to_list() == [inflated.made.misreported[1]]
     audit(lake, days=[all_days(lake)[0]])
     assert lake.digest("audit_cell") == once, "a day that changed is done anew with all that come after it"
 
@@ -119,3 +124,20 @@ def test_every_misreport_is_named_at_the_end_of_the_road(code: str, tmp_path: Pa
     said = set(verdicts(result).values()) - {AuditVerdict.CLEAN}
     expected = AuditVerdict.IDENTITY_BROKEN if kind.engine else AuditVerdict(kind.verdict)
     assert said == ({expected} if kind.expected else set())
+
+
+@pytest.mark.system
+def test_over_generation_is_found_by_baselines_and_by_no_count(tmp_path: Path) -> None:
+    """Answers are twice as long from the 31st of 60 days on, and every one of their tokens was served."""
+    road = travelled(tmp_path, "M16", attempts=4_800, days=60)
+    calibrate(road.lake, *road.made.honest)
+    audited = audit(road.lake, days=all_days(road.lake))
+    assert not audited.findings
+    first = road.made.misreported[0]
+    for month in ("2026-03", "2026-04"):
+        reconcile(road.lake, month=month)
+    policy = replace(BaselinePolicy.default(), floor=Decimal(0))
+    found = baseline(road.lake, days=[first - timedelta(days=1), first], policy=policy).findings
+    assert {(each.code, each.cause, each.first_day) for each in found if each.code == "baseline_exceeded"} == {
+        ("baseline_exceeded", "output_per_request", first)
+    }

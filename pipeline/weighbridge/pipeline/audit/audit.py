@@ -31,6 +31,7 @@ from weighbridge.schemas.finding import Finding
 
 TABLE = "audit_cell"
 ALPHA = 0.01
+_SAID = ("verdict", "cause", "slope", "slope_lower", "slope_upper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,22 @@ def _month(lake: Lake, month: str, first: date, known: Mapping[Cell, Calibration
     last = rows.group_by(CELL).agg(last=pl.col("day").max()) if rows.height else None
     if last is not None:
         rows = _with_verdicts(rows.join(last, on=CELL, how="left", nulls_equal=True), said)
-    lake.replace(TABLE, complete(TABLE, rows), days=sorted({*stale, *days}))
+    before = _unsaid(lake, month, first, rows)
+    written = sorted({*stale, *days, *before["day"].unique()})
+    lake.replace(TABLE, pl.concat([before, complete(TABLE, rows)]), days=written)
     return list(said.values())
+
+
+def _unsaid(lake: Records, month: str, first: date, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of days before `first` on which something was said of cells that go on: a later day says it now."""
+    begin = date.fromisoformat(f"{month}-01")
+    earlier = lake.scan(TABLE, first=begin, last=first).filter(pl.col("day") < first).collect()
+    goes_on = earlier.select(CELL).join(
+        rows.select(CELL).unique().with_columns(on=True), on=CELL, how="left", nulls_equal=True, maintain_order="left"
+    )
+    old = goes_on["on"].fill_null(value=False) & earlier["verdict"].is_not_null()
+    emptied = earlier.with_columns(pl.when(~old).then(pl.col(name)).alias(name) for name in _SAID)
+    return emptied.filter(pl.col("day").is_in(earlier.filter(old)["day"].unique().implode()))
 
 
 def _stood(lake: Records, month: str, first: date) -> dict[Cell, CellMonth]:
@@ -162,9 +177,8 @@ def _with_verdicts(rows: pl.DataFrame, said: Mapping[Cell, Outcome]) -> pl.DataF
                 "slope_upper": None if judged is None else judged.upper,
             }
         )
-    names = ("verdict", "cause", "slope", "slope_lower", "slope_upper")
-    kinds = {name: polars_schema(TABLE)[name] for name in names}
-    return rows.drop("last", *names).hstack(pl.DataFrame(told, schema=kinds))
+    kinds = {name: polars_schema(TABLE)[name] for name in _SAID}
+    return rows.drop("last", *_SAID).hstack(pl.DataFrame(told, schema=kinds))
 
 
 def _grains(lake: Records, month: str) -> list[Finding]:
