@@ -1,0 +1,370 @@
+"""Reconciling at scale: 10,000,000 attempts beside 10,000,000 reports, in CPU seconds beside a floor and a peer.
+
+    python benchmarks/reconcile.py [--attempts N] [--days N] [--repeats N] [--large N] [--spark N] [--folder DIR]
+
+Every step is a process of its own, imports included, so that its CPU time and peak memory are its own; all steps are
+repeated one after the other, and the best of each counts. The data: attempts on some days in one lake, of every two
+hundred one without a report, one with another input and one with another output; of five hundred reports one comes
+after midnight; of a thousand one has no attempt.
+
+    floor      every column that is needed is read and added up, and nothing is compared
+    by hand    one DuckDB query over the same files, written for this data: it knows that keys are unique
+    overview   the product: `weighbridge reconcile --summary`
+
+Each result is compared with that of the hand-written query group by group: counts and sums exactly, percentiles to a
+hundredth. `--large` also measures that CPU grows with the rows and memory does not; `--spark` runs Spark on two cores.
+Exit code 0: all results are right and all limits hold; 1: not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+SORTED_TO_HAND = 0.6
+LOOSE_TO_HAND = 1.0
+DUCKDB_TO_HAND = 1.15
+PEAK_GIB = 1.5
+LINEAR = 1.15
+# Memory of ten times the rows, beside that of one time: the same but for noise and the names of files.
+FLAT = 1.25
+START = date(2026, 3, 1)
+SEED = 7
+TENANTS, MODELS = 200, 8
+GROUPS = ["tenant", "model", "kind"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one step took: CPU seconds (user and system) and peak resident memory in GiB; and what it printed."""
+
+    cpu_s: float
+    peak_gib: float
+    told: dict[str, int]
+
+
+def measured(step: str, folder: Path, *arguments: str) -> Cost:
+    """Run one step of this file in a process of its own."""
+    command = [sys.executable, __file__, "--step", step, "--folder", str(folder), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    output = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"the step {step} ended with exit code {process.returncode}")
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20, json.loads(output.splitlines()[-1]))
+
+
+# --- the steps, each in its own process -------------------------------------------------------------------------
+
+
+def step_make(folder: Path, attempts: int, days: int) -> dict[str, int]:
+    """Make a lake, day by day."""
+    import numpy as np
+    import polars as pl
+
+    from weighbridge.pipeline.lake import Lake
+
+    lake = Lake.create(folder / "lake")
+    tenants = pl.Series([f"t_{number:016x}" for number in range(TENANTS)])
+    models = pl.Series([f"model-{number}" for number in range(MODELS)])
+    weights = 1 / np.arange(1, TENANTS + 1)
+    late = None
+    for number in range(days):
+        rng = np.random.default_rng([SEED, number])
+        day, rows = START + timedelta(days=number), attempts // days + (number < attempts % days)
+        key = {name: rng.integers(-(2**63), 2**63 - 1, rows) for name in ("attempt_hi", "attempt_lo")}
+        tenant = tenants.gather(rng.choice(TENANTS, rows, p=weights / weights.sum()))
+        model = models.gather(rng.integers(0, MODELS, rows))
+        seen = {"input_computed": rng.integers(50, 4000, rows), "output_computed": rng.integers(1, 1500, rows)}
+        common = pl.DataFrame({**key, "model": model}).with_columns(
+            day=pl.lit(day), segment=pl.lit("a" * 64), segment_row=pl.int_range(pl.len(), dtype=pl.Int64)
+        )
+        words = {"source": "agent", "status": "succeeded", "task": "chat", "route": "main", "provider": "openai"}
+        lake.append(
+            "attempt",
+            common.rename({"model": "model_served"}).with_columns(
+                tenant=tenant, revision=pl.lit(0, pl.Int32), **{n: pl.lit(w) for n, w in words.items()}, **_series(seen)
+            ),
+        )
+        kind, fate = rng.integers(0, 200, rows), rng.integers(0, 1000, rows)
+        told = {
+            "input_total": seen["input_computed"] + np.where(kind == 1, 7, 0),
+            "output_total": seen["output_computed"] + np.where(kind == 2, 3, 0),
+        }
+        words = {"source": "gateway", "verdict": "PROVED", "dialect": "openai_chat", "ended": "complete"}
+        words |= {"provider": "openai", "api": "openai_chat"}
+        numbers = {name: pl.lit(0, pl.Int32) for name in ("child", "report", "revision")}
+        hi = pl.when(pl.Series(fate == 0)).then(pl.col("attempt_hi") ^ 1).otherwise("attempt_hi")
+        reports = common.with_columns(**numbers, **{n: pl.lit(w) for n, w in words.items()}, **_series(told))
+        reports = reports.with_columns(attempt_hi=hi).filter(pl.Series(kind != 0))
+        after = pl.Series((fate == 1) | (fate == 2)).filter(pl.Series(kind != 0))
+        own = reports.filter(~after)
+        lake.append("reading", own if late is None else pl.concat([own, late]))
+        late = reports.filter(after).with_columns(day=pl.lit(day + timedelta(days=1)))
+    lake.append("reading", late)
+    return {table: lake.rows(table) for table in ("attempt", "reading")}
+
+
+def _series(columns: dict[str, object]) -> dict[str, object]:
+    import polars as pl
+
+    return {name: pl.Series(values, dtype=pl.Int64) for name, values in columns.items()}  # type: ignore[arg-type]
+
+
+def step_shuffle(folder: Path, *_: int) -> dict[str, int]:
+    """The same files in no order, as another writer would leave them."""
+    import polars as pl
+
+    shutil.copytree(folder / "lake", folder / "loose")
+    for path in sorted((folder / "loose").rglob("*.parquet")):
+        rows = pl.read_parquet(path, hive_partitioning=False)
+        rows.sample(fraction=1, shuffle=True, seed=1).write_parquet(path, compression="zstd", compression_level=1)
+    return {}
+
+
+def step_floor(folder: Path, *_: int) -> dict[str, int]:
+    """Read the columns that are needed and add them up."""
+    import polars as pl
+
+    from weighbridge.pipeline.reconcile.overview.pairs import ATTEMPT_READ, READING_READ
+
+    total = 0
+    for table, columns in (("attempt", ATTEMPT_READ), ("reading", READING_READ)):
+        for path in _files(folder / "lake", table):
+            rows = pl.scan_parquet(path, hive_partitioning=False).select(columns)
+            numbers = rows.select(pl.col(pl.Int64).sum(), pl.col(pl.String).count().cast(pl.Int64).name.prefix("n_"))
+            total ^= hash(numbers.collect(engine="streaming").row(0))
+    return {"sum": total % 2**31}
+
+
+def _by_hand(folder: Path, lake: str) -> dict[str, int]:
+    """The query somebody would write who knows the data."""
+    import duckdb
+
+    attempts, reports = ([str(path) for path in _files(folder / lake, table)] for table in ("attempt", "reading"))
+    query = f"""
+    with a as (
+        select attempt_hi as h, attempt_lo as l, tenant, coalesce(model_served, model_requested) as model,
+            coalesce(input_computed, input_recounted) as i, coalesce(output_computed, output_recounted) as o
+        from read_parquet({attempts}, hive_partitioning = false)
+    ), r as (
+        select attempt_hi as rh, attempt_lo as rl, model as rm, input_total as ri, output_total as ro
+        from read_parquet({reports}, hive_partitioning = false)
+        where verdict in ('PROVED', 'ASSUMED') and input_total <= {2**40} and output_total <= {2**40}
+    )
+    select coalesce(tenant, 'unassigned') as tenant, coalesce(model, rm) as model,
+        case when l is null then 'unseen' when rl is null then 'missing' when ri <> i then 'input_differs'
+            when ro <> o then 'output_differs' else 'matched' end as kind,
+        count(*) as attempts, sum(i) as input, sum(o) as output, sum(ri - i) as input_difference,
+        sum(ro - o) as output_difference, round(quantile_cont(o, 0.95) * 100)::bigint as p95
+    from a full join r on h = rh and l = rl group by all
+    """
+    connection = duckdb.connect()
+    connection.sql(f"copy ({query}) to '{folder}/hand_{lake}.parquet'")
+    return {}
+
+
+def step_hand(folder: Path, *_: int) -> dict[str, int]:
+    """The query on the lake's own files."""
+    return _by_hand(folder, "lake")
+
+
+def step_hand_loose(folder: Path, *_: int) -> dict[str, int]:
+    """The query on files without order."""
+    return _by_hand(folder, "loose")
+
+
+def _overview(folder: Path, lake: str, engine: str, name: str) -> dict[str, int]:
+    from weighbridge.pipeline.lake.committed import Committed
+    from weighbridge.pipeline.reconcile.overview.overview import overview
+
+    groups = overview(Committed.open(folder / lake), engine=engine)
+    groups.write_parquet(folder / f"{name}.parquet")
+    return {"attempts": int(groups["attempts"].sum())}
+
+
+def step_sorted(folder: Path, *_: int) -> dict[str, int]:
+    """The product on the lake's own files, whose footers say that they are sorted."""
+    return _overview(folder, "lake", "polars", "sorted")
+
+
+def step_checked(folder: Path, *_: int) -> dict[str, int]:
+    """The product on the same files, believing no footer: each file's order is checked before it is used."""
+    from weighbridge.pipeline.lake.committed import Committed
+    from weighbridge.pipeline.reconcile.overview.groups import in_order
+    from weighbridge.pipeline.reconcile.overview.merged import Limits, merged
+
+    lake = Committed.open(folder / "lake")
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        limits = Limits(Path(place), trust=False)
+        groups = in_order(merged(lake, lake.parts("attempt"), lake.parts("reading"), month=None, limits=limits))
+    groups.write_parquet(folder / "checked.parquet")
+    return {"attempts": int(groups["attempts"].sum())}
+
+
+def step_loose(folder: Path, *_: int) -> dict[str, int]:
+    """The product on files without order."""
+    return _overview(folder, "loose", "polars", "loose")
+
+
+def step_duckdb(folder: Path, *_: int) -> dict[str, int]:
+    """The product on DuckDB."""
+    return _overview(folder, "lake", "duckdb", "duckdb")
+
+
+def step_spark(folder: Path, *_: int) -> dict[str, int]:
+    """The product on Spark: its JVM is a child of this process, and counted with it."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.session.timeZone", "UTC")
+    session = (
+        builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "16")
+        .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    )  # fmt: skip
+    session.sparkContext.setLogLevel("ERROR")
+    told = _overview(folder, "lake", "spark", "spark")
+    session.stop()
+    return told
+
+
+STEPS: dict[str, Callable[..., dict[str, int]]] = {
+    name.removeprefix("step_"): function for name, function in list(globals().items()) if name.startswith("step_")
+}
+MEASURED = ("floor", "hand", "sorted", "checked", "hand_loose", "loose", "duckdb")
+
+
+def _files(lake: Path, table: str) -> list[Path]:
+    return sorted((lake / "billing" / table).rglob("day=*/*.parquet"))
+
+
+def differing(folder: Path, name: str, hand: str) -> int:
+    """How many groups of a result are not those of the hand-written query."""
+    import polars as pl
+
+    ours = pl.read_parquet(folder / f"{name}.parquet").rename({"output_p95_hundredths": "p95"})
+    theirs = pl.read_parquet(folder / f"{hand}.parquet").select(
+        pl.col(n).cast(pl.Int64) if n not in GROUPS else n for n in ours.columns
+    )
+    both = ours.join(theirs, on=ours.columns, how="semi", nulls_equal=True).height
+    return max(ours.height, theirs.height) - both
+
+
+# --- the whole benchmark -----------------------------------------------------------------------------------------
+
+
+def run(folder: Path, attempts: int, days: int, repeats: int) -> tuple[dict[str, Cost], list[tuple[bool, str]]]:
+    """Make the data, run every step, print the table; the costs, and what was held against its limit."""
+    told = ("--attempts", str(attempts), "--days", str(days))
+    made = measured("make", folder, *told).told
+    measured("shuffle", folder)
+    runs: dict[str, list[Cost]] = {step: [] for step in MEASURED}
+    for _ in range(repeats):
+        for step in MEASURED:
+            runs[step].append(measured(step, folder))
+    costs = {step: min(found, key=lambda cost: cost.cpu_s) for step, found in runs.items()}
+    print(f"{attempts:,} attempts, {made['reading']:,} reports, {days} days; best of {repeats}, load {_load()}\n")
+    print(f"{'step':<12}{'CPU s':>8}{'worst':>8}{'x floor':>9}{'x by hand':>11}{'peak GiB':>10}")
+    for step, cost in costs.items():
+        worst = max(each.cpu_s for each in runs[step])
+        hand = costs["hand_loose" if "loose" in step else "hand"].cpu_s
+        ratio = (cost.cpu_s / costs["floor"].cpu_s, cost.cpu_s / hand)
+        print(f"{step:<12}{cost.cpu_s:>8.2f}{worst:>8.2f}{ratio[0]:>9.1f}{ratio[1]:>11.2f}{cost.peak_gib:>10.2f}")
+    return costs, list(_judged(folder, costs, attempts))
+
+
+def _judged(folder: Path, costs: dict[str, Cost], attempts: int) -> Iterator[tuple[bool, str]]:
+    compared = {"sorted": "hand_lake", "checked": "hand_lake", "duckdb": "hand_lake", "loose": "hand_loose"}
+    for name, hand in compared.items():
+        wrong = differing(folder, name, hand)
+        yield wrong == 0, f"{name}: {wrong} groups differ from the query by hand"
+        yield costs[name].told["attempts"] >= attempts, f"{name}: every attempt is counted"
+    limits = (
+        ("sorted", "hand", SORTED_TO_HAND),
+        ("checked", "hand", SORTED_TO_HAND),
+        ("loose", "hand_loose", LOOSE_TO_HAND),
+        ("duckdb", "hand", DUCKDB_TO_HAND),
+    )
+    for name, hand, limit in limits:
+        ratio = costs[name].cpu_s / costs[hand].cpu_s
+        yield ratio <= limit, f"{name}: {ratio:.2f} times the query by hand, at most {limit}"
+    for name in ("sorted", "checked", "loose"):
+        yield costs[name].peak_gib <= PEAK_GIB, f"{name}: {costs[name].peak_gib:.2f} GiB, at most {PEAK_GIB}"
+
+
+def grown(folder: Path, small: Cost, attempts: int, large: int, days: int) -> Iterator[tuple[bool, str]]:
+    """The sorted way once more on many more rows on the same number of days."""
+    measured("make", folder, "--attempts", str(large), "--days", str(days))
+    cost = measured("sorted", folder)
+    expected = small.cpu_s * large / attempts
+    ratio = cost.cpu_s / expected
+    print(
+        f"\n{large:,} attempts: {cost.cpu_s:.2f} CPU s ({ratio:.2f} of linear), {cost.peak_gib:.2f} GiB, load {_load()}"
+    )
+    yield cost.told["attempts"] >= large, "every attempt of the large lake is counted"
+    yield cost.cpu_s <= expected * LINEAR, f"{cost.cpu_s:.1f} CPU s, at most {LINEAR} times linear ({expected:.1f})"
+    most = max(PEAK_GIB, small.peak_gib * FLAT)
+    yield cost.peak_gib <= most, f"{cost.peak_gib:.2f} GiB on the large lake, {small.peak_gib:.2f} on the small one"
+
+
+def on_spark(folder: Path, attempts: int, days: int) -> Iterator[tuple[bool, str]]:
+    """Spark on two cores, beside Polars on the same lake."""
+    measured("make", folder, "--attempts", str(attempts), "--days", str(days))
+    measured("hand", folder)
+    cost = measured("spark", folder)
+    print(f"\n{attempts:,} attempts on Spark local[2]: {cost.cpu_s:.1f} CPU s, load {_load()}")
+    wrong = differing(folder, "spark", "hand_lake")
+    yield wrong == 0, f"spark: {wrong} groups differ from the query by hand"
+
+
+def _load() -> str:
+    return f"{os.getloadavg()[0]:.1f}"
+
+
+def main() -> int:
+    """Run the benchmark, or one step of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--attempts", type=int, default=10_000_000)
+    parser.add_argument("--days", type=int, default=8)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large", type=int, default=0, help="also measure the growth to so many attempts")
+    parser.add_argument("--spark", type=int, default=0, help="also run Spark on so many attempts")
+    parser.add_argument("--folder", type=Path, help="where to work; if left out, a temporary folder")
+    parser.add_argument("--step", choices=sorted(STEPS), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.step:
+        print(json.dumps(STEPS[given.step](given.folder, given.attempts, given.days)))
+        return 0
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="weighbridge-reconcile-"))
+    try:
+        (folder / "first").mkdir(parents=True)
+        costs, judged = run(folder / "first", given.attempts, given.days, given.repeats)
+        shutil.rmtree(folder / "first")
+        if given.large:
+            (folder / "large").mkdir()
+            judged += grown(folder / "large", costs["sorted"], given.attempts, given.large, given.days)
+            shutil.rmtree(folder / "large")
+        if given.spark:
+            (folder / "spark").mkdir()
+            judged += on_spark(folder / "spark", given.spark, given.days)
+        print()
+        for holds, what in judged:
+            print("ok   " if holds else "WRONG", what)
+        return 0 if all(holds for holds, _ in judged) else 1
+    finally:
+        if given.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
