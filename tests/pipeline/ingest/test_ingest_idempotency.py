@@ -344,3 +344,21 @@ def test_a_run_killed_at_any_instant_is_made_whole_by_the_next(
     subprocess.run(program, check=False, timeout=60)
     ingest(files, lake, key=key, day=date(2026, 1, 15))
     assert lake.digests() == whole
+
+
+def test_many_small_files_of_a_day_become_one_sorted_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, take: Take, jsonl: Jsonl, answer: Row
+) -> None:
+    """Each call adds a file to the day, until there are enough to be merged; no row is another one for it."""
+    monkeypatch.setattr(ingest_module, "RUNS", 3)
+    merged, kept = (Lake.create(tmp_path / name) for name in ("merged", "kept"))
+    counts = []
+    for number in range(1, 5):
+        path = jsonl(f"{number}.jsonl", [answer(number)])
+        take([path], merged)
+        counts.append(len(merged.parts("attempt")))
+    monkeypatch.setattr(ingest_module, "RUNS", 99)
+    for number in range(1, 5):
+        take([tmp_path / f"{number}.jsonl"], kept)
+    assert (counts, len(kept.parts("attempt"))) == ([1, 2, 1, 2], 4)
+    assert merged.digests() == kept.digests()

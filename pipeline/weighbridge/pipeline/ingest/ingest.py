@@ -32,6 +32,10 @@ from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.keys import KeyProvider
 from weighbridge.schemas.segment import SUFFIX
 
+# Every batch adds a sorted file to each of its days. From so many on they are merged into one, for sorted days are
+# matched without a hash table; fewer cost less than writing a day anew.
+RUNS = 8
+MERGED = ("attempt", "usage_report")
 # Rows staged at a time: enough that the work per commit does not show, few enough that memory stays small.
 BATCH_ROWS = 500_000
 
@@ -149,6 +153,9 @@ def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
         results |= {f.place: _result(f, a) for f, a in zip(batch.files, batch.accounts, strict=True)}
         days |= touched
         readings += read
+    if days:
+        for table in MERGED:
+            lake.compact(table, runs=RUNS)
     return IngestResult(tuple(results[file.place] for file in admitted), tuple(sorted(days)), readings)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from pathlib import Path
 from pyarrow import fs
 
 from weighbridge.pipeline.lake.failure import told
+from weighbridge.pipeline.lake.lease import FOLDER, Lease
 from weighbridge.schemas.enumerations import Domain
 from weighbridge.schemas.errors import ContractError, LakeBusyError, LakeError
 from weighbridge.schemas.version import SCHEMA_VERSION, check_version
@@ -36,6 +35,7 @@ class Place:
     root: str
     _turn: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _held: int = 0
+    _lease: Lease | None = None
 
     @property
     def local(self) -> Path | None:
@@ -85,8 +85,8 @@ class Place:
     def lock(self) -> Iterator[None]:
         """Be the only writer, for as long as the block runs; the same thread may enter again.
 
-        The lock belongs to the process and falls with it, however it ends. For a lake in an object store it holds
-        off other writers of this host only; those of other hosts are held off by the table format itself.
+        In a folder the lock belongs to the process and falls with it, however it ends. In an object store it is a
+        lease that all hosts see (`lease`): of a process that was killed it ends by itself after some minutes.
 
         Raises:
             LakeBusyError: another process or thread is writing.
@@ -97,9 +97,11 @@ class Place:
         try:
             if self._held:
                 self._held += 1
+                if self._lease is not None:
+                    self._lease.check()
                 yield
             else:
-                with self._exclusively():
+                with self._exclusively() if self.local is not None else self._leased():
                     self._held = 1
                     yield
         finally:
@@ -125,11 +127,22 @@ class Place:
         finally:
             os.close(handle)
 
+    @contextmanager
+    def _leased(self) -> Iterator[None]:
+        self.check()
+        lease = Lease(self.at(FOLDER))
+        with lease.held():
+            self._lease = lease
+            try:
+                with told("taking the writer's lock", self.root):
+                    self._raise_version()
+                yield
+            finally:
+                self._lease = None
+
     def _lock_file(self) -> Path:
-        if self.local is not None:
-            return self.local / _LOCK
-        name = hashlib.sha256(self.root.encode()).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"weighbridge-{os.getuid()}-{name}{_LOCK}"
+        assert self.local is not None
+        return self.local / _LOCK
 
     def _raise_version(self) -> None:
         marker = self._marker()
