@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import narwhals as nw
@@ -15,6 +16,7 @@ import weighbridge.pipeline.reconcile as room
 from weighbridge.pipeline.reconcile.engines import ENGINES, current, using
 from weighbridge.pipeline.reconcile.engines.engine import check_installed
 from weighbridge.pipeline.reconcile.engines.sums import exact_sum
+from weighbridge.pipeline.reconcile.found.tally import added, tallied
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.schemas.errors import ConfigError, SumError
@@ -116,3 +118,18 @@ def test_functions_over_frames_make_no_sums_of_their_own() -> None:
                 if own and "tokens(1)" not in text and "_one(" not in text:
                     stray.append(f"{path.name}:{node.lineno} {text}")
     assert stray == []
+
+
+def test_findings_do_not_add_up_beyond_64_bits_in_silence() -> None:
+    """Neither within a batch nor over several; what just fits is a figure."""
+    rows = pl.DataFrame(
+        {"attempt_lo": [1, 2], "attempt_hi": [1, 2], "day": [date(2026, 3, 1)] * 2, "expected": [2**62, 2**62 - 1]}
+    ).with_columns(about=pl.lit("x"))
+    fits = tallied(rows.lazy(), ["about"])
+    assert fits["expected"].to_list() == [2**63 - 1]
+    with pytest.raises(SumError, match=r"beyond 2\^63"):
+        tallied(rows.with_columns(expected=pl.lit(2**62)).lazy(), ["about"])
+    with pytest.raises(SumError, match=r"beyond 2\^63"):
+        added([fits, fits], ["about"])
+    with pytest.raises(SumError):
+        added([tallied(rows.with_columns(expected=-(2**62)).lazy(), ["about"])] * 2, ["about"])

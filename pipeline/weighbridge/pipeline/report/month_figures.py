@@ -114,7 +114,7 @@ def counted(view: View) -> MonthFigures:
             "days": seen["on"].n_unique(),
             "attempts": seen.height,
             "reports": row["reports"],
-            "unpriced": int(rest["reports"].sum()),
+            "unpriced": int(rest["reports"].cast(pl.Int64).sum()),
             **{name: row[column] for name, column in _COUNTS.items()},
         },
         models={

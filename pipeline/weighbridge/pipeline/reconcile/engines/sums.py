@@ -18,6 +18,7 @@ _WIDE = nw.Decimal(38, 0)
 # How engines name a value that does not fit into the type it is turned into.
 _UNFIT = (
     "conversion from `decimal",  # Polars
+    "conversion from `i128`",
     "cast decimal value",  # DuckDB
     "CAST_OVERFLOW",  # Spark
     "ARITHMETIC_OVERFLOW",

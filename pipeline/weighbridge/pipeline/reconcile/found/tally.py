@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
 from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.schemas.enumerations import Confidence, Grade, Severity
 from weighbridge.schemas.finding import EVIDENCE_ROWS, Finding
@@ -70,24 +71,29 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
             last_day=pl.col("day").max(),
         )
     )
-    return sums.collect().join(_lowest_ids(held, by), on=list(by), how="left", nulls_equal=True)
+    with told_of_sums():
+        summed = sums.collect()
+    return summed.join(_lowest_ids(held, by), on=list(by), how="left", nulls_equal=True)
 
 
 def added(tallies: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
     """The tally of all batches. No attempt is in two of them."""
     every = pl.concat(tallies)
-    out = every.group_by(by).agg(
-        *(pl.col(name).sum() for name in ("rows", "amount", "unpriced", "low", "high", "unlimited")),
-        *(_sum(name) for name in ("expected", "observed")),
-        pl.col("currency", "first_day").min(),
-        pl.col("other_currency", "grade", "confidence", "last_day").max(),
-        pl.col("ids").explode().drop_nulls().sort().head(EVIDENCE_ROWS),
-    )
+    with told_of_sums():
+        out = every.group_by(by).agg(
+            *(pl.col(name).sum() for name in ("rows", "amount", "unpriced", "low", "high", "unlimited")),
+            *(_sum(name) for name in ("expected", "observed")),
+            pl.col("currency", "first_day").min(),
+            pl.col("other_currency", "grade", "confidence", "last_day").max(),
+            pl.col("ids").explode().drop_nulls().sort().head(EVIDENCE_ROWS),
+        )
     return out.select(every.columns)
 
 
 def _sum(name: str) -> pl.Expr:
-    return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+    """The sum where any is known; one beyond 64 bits is an error when it is computed."""
+    exact = pl.col(name).cast(pl.Int128).sum().cast(pl.Int64)
+    return pl.when(pl.col(name).count() > 0).then(exact).alias(name)
 
 
 def _lowest_ids(held: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
