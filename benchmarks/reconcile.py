@@ -25,10 +25,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SORTED_TO_HAND = 0.6
 LOOSE_TO_HAND = 1.0
@@ -94,7 +98,7 @@ def step_make(folder: Path, attempts: int, days: int) -> dict[str, int]:
         lake.append(
             "attempt",
             common.rename({"model": "model_served"}).with_columns(
-                tenant=tenant, revision=pl.lit(0, pl.Int32), **{n: pl.lit(w) for n, w in words.items()}, **_series(seen)
+                *_series(seen), tenant=tenant, revision=pl.lit(0, pl.Int32), **{n: pl.lit(w) for n, w in words.items()}
             ),
         )
         kind, fate = rng.integers(0, 200, rows), rng.integers(0, 1000, rows)
@@ -106,20 +110,21 @@ def step_make(folder: Path, attempts: int, days: int) -> dict[str, int]:
         words |= {"provider": "openai", "api": "openai_chat"}
         numbers = {name: pl.lit(0, pl.Int32) for name in ("child", "report", "revision")}
         hi = pl.when(pl.Series(fate == 0)).then(pl.col("attempt_hi") ^ 1).otherwise("attempt_hi")
-        reports = common.with_columns(**numbers, **{n: pl.lit(w) for n, w in words.items()}, **_series(told))
+        reports = common.with_columns(*_series(told), **numbers, **{n: pl.lit(w) for n, w in words.items()})
         reports = reports.with_columns(attempt_hi=hi).filter(pl.Series(kind != 0))
         after = pl.Series((fate == 1) | (fate == 2)).filter(pl.Series(kind != 0))
         own = reports.filter(~after)
         lake.append("reading", own if late is None else pl.concat([own, late]))
         late = reports.filter(after).with_columns(day=pl.lit(day + timedelta(days=1)))
+    assert late is not None
     lake.append("reading", late)
     return {table: lake.rows(table) for table in ("attempt", "reading")}
 
 
-def _series(columns: dict[str, object]) -> dict[str, object]:
+def _series(columns: Mapping[str, Any]) -> list[pl.Series]:
     import polars as pl
 
-    return {name: pl.Series(values, dtype=pl.Int64) for name, values in columns.items()}  # type: ignore[arg-type]
+    return [pl.Series(name, values, dtype=pl.Int64) for name, values in columns.items()]
 
 
 def step_shuffle(folder: Path, *_: int) -> dict[str, int]:

@@ -71,7 +71,8 @@ class Failing(OnSpark):
         native: Any = OnSpark.frame(self, rows).to_native()
         self._count += 1
         passed = native.mapInArrow(failing(self.marks / f"{self._count}", self.times), native.schema)
-        return nw.from_native(passed)
+        frame: Frame = nw.from_native(passed)
+        return frame
 
 
 def failing(marks: Path, times: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
