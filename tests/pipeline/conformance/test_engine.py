@@ -87,7 +87,7 @@ def test_half_a_guess_is_none(context: dict[str, Any]) -> None:
 def test_what_needs_attempts_is_unsupported_and_what_is_no_object_malformed() -> None:
     counted = copy.deepcopy(ROUTED)
     counted["input"] |= {"counters_before": {}, "counters_after": {}, "records": []}
-    assert run_case(counted).missing == "needs the counters of an engine and its attempts (kind engine)"
+    assert run_case(counted).missing == "needs input.usage; needs expect.counts; needs expect.not_flags"
     odd = copy.deepcopy(TIMED)
     odd["input"]["engine_timings"] = 3
     with pytest.raises(MalformedCaseError, match=r"input\.engine_timings is a int; an object is expected"):
@@ -103,3 +103,37 @@ def test_every_shared_case_that_needs_no_counters_passes(shared_real: Path) -> N
         "B105": [],
     }
     assert all(results[name].outcome is Outcome.PASS for name in ("B103", "B103b", "B105"))
+
+
+COUNTED: dict[str, Any] = {
+    "id": "E3",
+    "kind": "engine",
+    "input": {
+        "provider": "vllm",
+        "api": "metrics",
+        "model": "m",
+        "counters_before": {"vllm:prompt_tokens_total": 100, "vllm:request_prompt_tokens_sum": 100},
+        "counters_after": {"vllm:prompt_tokens_total": 1350, "vllm:request_prompt_tokens_sum": 150},
+        "records": [
+            {"attempt_id": "a", "outcome": "stop", "usage": {"prompt_tokens": 50, "completion_tokens": 2}},
+            {"attempt_id": "b", "outcome": "abort", "prompt_tokens": 1200, "usage": None},
+        ],
+    },
+    "expect": {"gap": 1200, "causes": {"aborted": 1200}, "residual": 0},
+}
+
+
+def test_counters_beside_attempts_are_explained() -> None:
+    assert run_case(COUNTED).outcome is Outcome.PASS, run_case(COUNTED).differences
+    unseen = copy.deepcopy(COUNTED)
+    unseen["input"]["counters_after"]["vllm:request_prompt_tokens_sum"] = 140  # ten tokens that nothing explains
+    assert run_case(unseen).differences == [
+        "residual: expected 0, found -10",
+        "causes.aborted: expected 1200, found 1210",
+    ]
+
+
+def test_a_counter_that_is_not_known_is_unsupported_and_named() -> None:
+    other = copy.deepcopy(COUNTED)
+    other["input"]["counters_after"]["vllm:made_up_total"] = 1
+    assert run_case(other).missing == "needs the counter vllm:made_up_total"

@@ -74,7 +74,7 @@ class Recorded:
         start = datetime.fromtimestamp(call["client"]["t_start_unix"], UTC)
         rows = self.lake.scan("attempt").collect().filter(
             pl.col("source") == "http-client",
-            (pl.col("arrived_at") - start).abs() < timedelta(milliseconds=0.2),
+            (pl.col("arrived_at") - start).abs() < timedelta(microseconds=40),
             pl.col("api").is_not_null(),
         )  # fmt: skip
         return {AttemptKey(hi, lo) for hi, lo in rows.select("attempt_hi", "attempt_lo").iter_rows()}

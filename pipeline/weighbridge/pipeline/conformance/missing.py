@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from weighbridge.pipeline.conformance import charged, dedup, engine, limited, overhead, period, stored, terms
+from weighbridge.pipeline.conformance import charged, counters, dedup, engine, limited, overhead, period, stored, terms
 from weighbridge.pipeline.conformance.case import (
     ABOVE,
     BODIES,
@@ -75,6 +75,8 @@ def _of_records(case: Case) -> Iterator[str] | None:
         known, told = (overhead.INPUT, overhead.CONTEXT, overhead.EXPECT), overhead.needs(case)
     elif case.kind == OTHER and stored.is_one(case):
         known, told = (stored.INPUT, stored.CONTEXT, stored.EXPECT), _named(dedup.unknown_fields(case))
+    elif case.kind == ENGINE and counters.is_one(case):
+        known, told = (counters.INPUT, counters.CONTEXT, counters.EXPECT), _named(counters.unknown_fields(case))
     elif case.kind in _BY_KIND and (case.kind != NUMERIC or RECORDS in case.given):
         room = _BY_KIND[case.kind]
         known, told = (room.INPUT, room.CONTEXT, room.EXPECT), _named(room.unknown_fields(case))
@@ -103,9 +105,6 @@ def _needs(case: Case) -> Iterator[str]:
         return
     known_input, known_context, known_expect = _INPUT, _CONTEXT, _EXPECT
     if case.kind == ENGINE:
-        if {"counters_before", "records"} & set(case.given):
-            yield "needs the counters of an engine and its attempts (kind engine)"
-            return
         known_input, known_context = _INPUT | {engine.TIMINGS}, _CONTEXT | {ROUTER, BLOCK}
         known_expect = _EXPECT | set(engine.EXPECT)
     elif limited.is_one(case):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weighbridge.pipeline.conformance import limited, stored
+from weighbridge.pipeline.conformance import counters, limited, stored
 from weighbridge.pipeline.conformance.case import BODIES, RECORDS, Case, case_id, parsed
 from weighbridge.pipeline.conformance.charged import compared_costs
 from weighbridge.pipeline.conformance.compare import compared
@@ -116,6 +116,8 @@ def _run(case: Case) -> CaseResult:
         outcomes = list(compared_overhead(case))
     elif case.kind == NUMERIC and RECORDS in case.given:
         outcomes = list(compared_costs(case))
+    elif case.kind == ENGINE and counters.is_one(case):
+        outcomes = list(counters.compared_counters(case))
     elif case.body is None:
         raise MalformedCaseError(f"input has none of {', '.join(BODIES)}")
     elif case.kind == ENGINE:

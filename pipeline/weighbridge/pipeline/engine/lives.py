@@ -5,6 +5,7 @@ Several sources may have written about an attempt. What the engine itself counte
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import polars as pl
@@ -31,12 +32,19 @@ _OF_REQUESTS = [str(kind) for kind in (ChildKind.CHOICE, ChildKind.BEAM, ChildKi
 # A call that was made to look after a server, by the task or the last part of the route it was sent with.
 HEALTH = r"(?i)(?:^|/)(?:health|healthz|health_check|healthcheck|health_generate|liveness|readiness)$"
 WARM_UP = r"(?i)(?:^|/)(?:warm_up|warmup|warm-up)$"
-COLUMNS = (
-    *KEY, "day", "framework", "provider", "model", "instance", "begin", "end", "unfinished", "failed", "health",
-    "warm_up", "scored", "engine_counted", "input", "output", "cached", "cached_local", "cached_external", "computed",
-    "recomputed", "accepted", "requests", "delivered", "most", "max_tokens", "prompts", "outputs", "several",
-    "reported",
-)  # fmt: skip
+_TIME = pl.Datetime("us", "UTC")
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    **dict.fromkeys(KEY, pl.Int64),
+    "day": pl.Date,
+    **dict.fromkeys(("framework", "provider", "model", "instance"), pl.String),
+    **dict.fromkeys(("begin", "end"), _TIME),
+    **dict.fromkeys(("unfinished", "failed", "health", "warm_up", "scored", "engine_counted"), pl.Boolean),
+    **dict.fromkeys(("input", "output", "cached", "cached_local", "cached_external", "computed"), pl.Int64),
+    **dict.fromkeys(("recomputed", "accepted", "requests", "delivered", "most", "max_tokens"), pl.Int64),
+    **dict.fromkeys(("prompts", "outputs", "several", "reported"), pl.Int64),
+}
+COLUMNS = tuple(SCHEMA)
+_FLAGS = ("unfinished", "failed", "health", "warm_up", "scored", "engine_counted")
 
 
 def lives(lake: Records, first: date, last: date) -> pl.DataFrame:
@@ -60,6 +68,12 @@ def lives(lake: Records, first: date, last: date) -> pl.DataFrame:
     told = _shaped(frame.join(_of_readings(readings), on=KEY, how="left")).collect(engine="streaming")
     aliases = lake.scan("alias", first=first, last=last, columns=["alias_lo", "alias_hi", *KEY])
     return without_twins(told, aliases)
+
+
+def told(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """Lives written down one by one: what a row leaves out is null, false, or one request."""
+    blank = {**dict.fromkeys(_FLAGS, False), "requests": 1, "several": 1}
+    return pl.DataFrame([{**dict.fromkeys(COLUMNS), **blank, **row} for row in rows], schema=SCHEMA)
 
 
 def _latest(frame: pl.LazyFrame, key: list[str]) -> pl.LazyFrame:
