@@ -30,7 +30,8 @@ _PLAIN = ("discounts", "rounding", "off_list")
 def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Billing | None:
     given = ledger.predicted(billing)
     late = timedelta(hours=ledger.contract.lateness_hours)
-    keys = {key for key in left if key.kind == LineKind.TOKENS}
+    # A cell without any line is not late but not charged; while its period is open, it is provisional.
+    keys = {key for key in left if key.kind == LineKind.TOKENS and key in ledger.charged}
     before = {key: _before(key, given) for key in keys}
     tails = ledger.tail(billing, {*keys, *(key for key in before.values() if key)})
     priced = set(ledger.calls["currency"].drop_nulls())
