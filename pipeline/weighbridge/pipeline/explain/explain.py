@@ -76,5 +76,5 @@ def _told(asked: Asked, found: Sequence[tuple[str, str]]) -> str:
         )
     return (
         f"{asked.name!r} is no id of ours and no identifier of another system that is known here. Looked for: {tried}. "
-        f"Give the first {LEAST} or more digits of an id, or a whole name"
+        f"Give the first {LEAST} or more digits of an id, a figure's name, or the whole response id a provider gave"
     )

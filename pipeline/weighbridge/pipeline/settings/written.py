@@ -45,6 +45,6 @@ def _document_table(head: str, shape: Shape, chosen: Mapping[str, object]) -> It
 
 def _document_line(name: str, default: object, chosen: object) -> str:
     if default is None and chosen is None:  # it has no value until one is written
-        return f"# {name} ="
+        return f"# {name}: not set"
     value = json.dumps(default if chosen is None else chosen, ensure_ascii=False)
     return f"{'# ' if chosen is None else ''}{name} = {value}"
