@@ -87,7 +87,8 @@ def test_half_a_guess_is_none(context: dict[str, Any]) -> None:
 def test_what_needs_attempts_is_unsupported_and_what_is_no_object_malformed() -> None:
     counted = copy.deepcopy(ROUTED)
     counted["input"] |= {"counters_before": {}, "counters_after": {}, "records": []}
-    assert run_case(counted).missing == "needs input.usage; needs expect.counts; needs expect.not_flags"
+    context = "needs input.context.router_overlap_blocks; needs input.context.block_size"
+    assert run_case(counted).missing == f"needs input.usage; {context}; needs expect.counts; needs expect.not_flags"
     odd = copy.deepcopy(TIMED)
     odd["input"]["engine_timings"] = 3
     with pytest.raises(MalformedCaseError, match=r"input\.engine_timings is a int; an object is expected"):
