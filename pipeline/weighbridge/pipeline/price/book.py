@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from weighbridge.pipeline.price.price_file import read_prices
+from weighbridge.pipeline.price.price_file import files_of, read_prices
 from weighbridge.pipeline.price.row import Match, PriceRow
 from weighbridge.pipeline.price.table import tables_of
 from weighbridge.pipeline.price.terms import AUTO, Served, Terms
@@ -45,8 +45,8 @@ class PriceBook:
         Raises:
             ConfigError: a file cannot be used as written.
         """
-        own = [[row for file in _files(path) for row in read_prices(file)] for path in reversed(extra)]
-        return cls([*own, [row for file in _files(SHIPPED) for row in read_prices(file)]])
+        own = [[row for file in files_of(path) for row in read_prices(file)] for path in reversed(extra)]
+        return cls([*own, [row for file in files_of(SHIPPED) for row in read_prices(file)]])
 
     @property
     def rows(self) -> list[PriceRow]:
@@ -129,10 +129,6 @@ def _fitting(layers: Sequence[Sequence[PriceRow]], served: Served) -> list[Price
                 return found
             left.remove(best)
     return [*found, None]
-
-
-def _files(path: Path) -> list[Path]:
-    return sorted(path.glob("*.toml")) if path.is_dir() else [path]
 
 
 def _by_provider(rows: Sequence[PriceRow]) -> dict[str, list[PriceRow]]:

@@ -43,6 +43,11 @@ ROW_KEYS = (
 VARIANT_KEYS = ("when", "times", "prices", "above", "fees", "up_to_input_tokens")
 
 
+def files_of(path: Path) -> list[Path]:
+    """A price file, or the price files of a folder in the order of their names."""
+    return sorted(path.glob("*.toml")) if path.is_dir() else [path]
+
+
 def read_prices(path: Path) -> list[PriceRow]:
     """The rows of one file, one for each model it names.
 
