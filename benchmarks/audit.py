@@ -42,6 +42,8 @@ BATCH = 250
 DOUBT = 0.001
 LEAST_RIGHT = 0.95
 LEAST_FOUND = 0.9
+# Of runs of over-generation that a published audit finds, at less than 2 % false ones.
+PUBLISHED = 0.851
 
 
 def bound(runs: int, alpha: float) -> int:
@@ -191,7 +193,7 @@ def over_generation(trials: int, seed: int) -> bool:
         cases = [np.full(trials, number) for number in (100, 300, rank)]
         chance = beta_binomial_tail(above, *cases)
         found = int((chance < 0.01).sum())
-        holds = found <= bound(trials, 0.01) if factor == 1.0 else found >= 0.95 * trials
+        holds = found <= bound(trials, 0.01) if factor == 1.0 else found >= PUBLISHED * trials
         good &= holds
         print(f"M16   by baselines, a day of 100 answers, x {factor:<4g} found {found} of {trials}  {verdict(holds)}")
     return good

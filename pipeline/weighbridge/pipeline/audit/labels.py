@@ -86,6 +86,13 @@ LABELS: tuple[Label, ...] = (
         "Ask the provider to charge an answer once, and give every retry the same idempotency key.",
     ),
     Label(
+        "hidden_reasoning_inflation",
+        (1,),
+        lambda found: found.measure is AuditMeasure.HIDDEN_REASONING or found.unseen_reasoning >= HALF,
+        "in reasoning that nobody but the provider sees",
+        "Ask the provider for evidence of the reasoning, and compare with another place that serves this model.",
+    ),
+    Label(
         "over_cap",
         (1,),
         lambda found: found.over_limit >= HALF,
@@ -98,13 +105,6 @@ LABELS: tuple[Label, ...] = (
         lambda found: found.rejected >= HALF,
         "by exactly the drafted tokens that were thrown away",
         "Ask for rejected drafts not to be charged, or turn speculation with predicted outputs off.",
-    ),
-    Label(
-        "hidden_reasoning_inflation",
-        (1,),
-        lambda found: found.measure is AuditMeasure.HIDDEN_REASONING or found.unseen_reasoning >= HALF,
-        "in reasoning that nobody but the provider sees",
-        "Ask the provider for evidence of the reasoning, and compare with another place that serves this model.",
     ),
     Label(
         "cached_as_fresh",
