@@ -142,7 +142,7 @@ def test_counters_and_calls_agree_in_every_group(of_one: Recorded) -> None:
 
 def test_prompts_that_left_in_prefill_are_what_was_looked_up_and_never_counted(of_one: Recorded) -> None:
     """Exactly queries less prompt; a prompt of three tokens whose log probabilities were asked for is not looked up."""
-    expected: dict[str, dict[str, int]] = {
+    expected = {
         A: {"prompt_options": -3},
         B: {"spec_aborts": 4411 - 1030},
         C: {"aborts_mixed": 8355 - 741},
