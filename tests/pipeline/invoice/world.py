@@ -157,9 +157,9 @@ class World:
             }
         )
 
-    def lake(self, order: Sequence[int] | None = None) -> Lake:
+    def lake(self, order: Sequence[int] | None = None, into: Lake | None = None) -> Lake:
         """The lake with all of it, priced; `order` shuffles the lines."""
-        lake = Lake.create(self.folder / f"lake{len(list(self.folder.glob('lake*')))}")
+        lake = into or Lake.create(self.folder / f"lake{len(list(self.folder.glob('lake*')))}")
         if self.calls:
             attempts = [
                 {**_of("attempt", call), "model_served": call["model"], "route": "unassigned", "task": "unassigned",

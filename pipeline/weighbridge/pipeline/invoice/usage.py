@@ -27,7 +27,7 @@ _FAILED = (str(AttemptStatus.FAILED), str(AttemptStatus.REJECTED))
 _UNFINISHED = (str(AttemptStatus.ABORTED), str(AttemptStatus.UNKNOWN))
 _ATTEMPT = (
     *(*KEY, "source", "revision", "arrived_at", "total_us", "tenant", "status", "request_hi", "request_lo"),
-    *("attempt_number", "undated"),
+    *("attempt_number", "undated", "tier_requested"),
 )
 
 
@@ -80,7 +80,7 @@ def _attempts(lake: Records, span: tuple[datetime, datetime]) -> pl.LazyFrame:
     latest = rows.sort("source", "revision").unique([*KEY, "source"], keep="last", maintain_order=True)
     known = pl.col("status").filter(pl.col("status") != str(AttemptStatus.UNKNOWN))
     owned = pl.col("tenant").filter(pl.col("tenant") != UNASSIGNED)
-    names = ("arrived_at", "total_us", "request_hi", "request_lo", "attempt_number")
+    names = ("arrived_at", "total_us", "request_hi", "request_lo", "attempt_number", "tier_requested")
     merged = latest.group_by(KEY, maintain_order=True).agg(
         pl.coalesce(known.first(), pl.col("status").first()).alias("attempt_status"),
         pl.coalesce(owned.first(), pl.col("tenant").first()).alias("tenant"),

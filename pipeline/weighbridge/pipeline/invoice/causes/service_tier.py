@@ -40,7 +40,7 @@ def _variants(ledger: Ledger) -> tuple[Variant, ...]:
 def _served(ledger: Ledger, tier: str) -> Callable[[Billing], Billing]:
     def apply(billing: Billing) -> Billing:
         terms = {
-            "service_tier": pl.lit(None if tier in {BATCH, DEFAULT} else tier, pl.String),
+            "service_tier": pl.lit(DEFAULT if tier == BATCH else tier, pl.String),
             "batch": pl.lit(tier == BATCH),
         }
         return replace(billing, calls=ledger.reprice(billing.calls.with_columns(**terms)))

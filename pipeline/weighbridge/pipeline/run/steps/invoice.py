@@ -9,6 +9,7 @@ import polars as pl
 
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.run.bills import books_of, weigh_bills
+from weighbridge.pipeline.run.forgotten import settled_months
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.step import Step, Work, hashed, marks_by_day
 from weighbridge.pipeline.run.steps.units import touches
@@ -71,4 +72,5 @@ def _invoice(home: Home, months: Sequence[str], today: date) -> Work:
     return Work({"months": len(months), **counts, "findings": sum(len(each.findings) for each in done)})
 
 
-STEP = Step("invoice", invoice_marks, _invoice)
+# Of a month that retention took from, calls are missing that bills still charge: what was found of it stays.
+STEP = Step("invoice", invoice_marks, _invoice, rests=settled_months)

@@ -36,7 +36,7 @@ def report_marks(home: Home, _today: date) -> dict[str, str]:
     place = os.path.relpath(home.reports, home.root)  # an installation may be moved
     matters = Materiality.of(settings.material).plain()
     shown = [settings.title, settings.timezone, place, is_simulated(lake), *sorted(map(str, matters.items()))]
-    found, closed = _findings(lake), closes(lake)
+    found, closed, billed = _findings(lake), closes(lake), _bills(lake)
     gone, out = forgotten(home), {}
     for month in months_to_report(lake, settings.timezone):
         if gone.page(month) and not _page(home, month):
@@ -47,7 +47,7 @@ def report_marks(home: Home, _today: date) -> dict[str, str]:
             for each in compared_with(month)
             if each in closed
         ]
-        out[month] = hashed([*shown, *about, *beside, found(month)])
+        out[month] = hashed([*shown, *about, *beside, found(month), billed(month)])
     return out
 
 
@@ -89,6 +89,12 @@ def _findings(lake: Lake) -> Callable[[str], str]:
         return hashed(_digest(*pair) for pair in (("finding", own), ("finding_status", life)))
 
     return mark
+
+
+def _bills(lake: Lake) -> Callable[[str], str]:
+    """A function that marks a month by what its bills were found to be."""
+    cells = lake.scan("invoice_gap").collect()
+    return lambda month: _digest("invoice_gap", cells.filter(pl.col("period") == month))
 
 
 def _digest(table: str, rows: pl.DataFrame) -> str:
