@@ -20,6 +20,7 @@ _UNFIT = (
     "conversion from `decimal",  # Polars
     "conversion from `i128`",
     "cast decimal value",  # DuckDB
+    "Type INT128",
     "CAST_OVERFLOW",  # Spark
     "ARITHMETIC_OVERFLOW",
     "NUMERIC_VALUE_OUT_OF_RANGE",

@@ -15,6 +15,7 @@ import polars as pl
 from weighbridge.pipeline.lake.committed import Committed
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.footer import footer
+from weighbridge.pipeline.lake.words import files
 from weighbridge.pipeline.reconcile.engines import Engine, using
 from weighbridge.pipeline.reconcile.engines.engine import POLARS, SPARK
 from weighbridge.pipeline.reconcile.frames import Frame
@@ -75,14 +76,22 @@ class _Whole:
         keys = [pairs.aside(paired), *([] if twice is None else [twice])]
         aside = self.engine.kept(nw.concat(keys, how="vertical").unique())
         whole = pairs.matched(
-            self.engine.kept(self._dated("attempt", one.COLUMNS_READ).join(aside, on=_LEAD, how="semi")),
-            self.engine.kept(self._dated("reading", many.COLUMNS_READ).join(aside, on=_LEAD, how="semi")),
+            self._set_aside("attempt", one.COLUMNS_READ, aside), self._set_aside("reading", many.COLUMNS_READ, aside)
         )
         if self.month is not None:
             first, last = ends(self.month)
             whole = whole.filter((nw.col("home") >= first) & (nw.col("home") <= last))
         plain = pairs.plain(paired)
         return nw.concat([plain, whole.select(*plain.collect_schema().names())], how="vertical")
+
+    def _set_aside(self, table: str, columns: Sequence[str], keys: Frame) -> Frame:
+        """All rows of some keys. They are few, and on one machine Polars reads no other column of all the others."""
+        if self.engine.name == SPARK:
+            return self.engine.kept(self._dated(table, columns).join(keys, on=_LEAD, how="semi"))
+        wanted = self.engine.collected(keys)[_LEAD].implode()
+        read = [rows.select(columns).filter(pl.col(_LEAD).is_in(wanted)) for _, rows in files(table, self.sides[table])]
+        empty = self.lake.scan(table, columns=columns).clear()
+        return self.engine.frame(pl.concat([empty.collect(), *pl.collect_all(read, engine="streaming")]))
 
     def _days(self) -> list[date]:
         return sorted({part.day for parts in self.sides.values() for part in parts if part.day is not None})
