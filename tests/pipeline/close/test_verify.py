@@ -199,8 +199,8 @@ def test_a_month_closed_by_other_code_is_held_to_its_own_dialects_and_prices(
 
 
 def test_what_only_other_code_makes_otherwise_is_a_note(closed: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    def doubled(rows: pl.DataFrame, prices: PriceBook) -> pl.DataFrame:
-        return price_readings(rows, prices).with_columns(amount=pl.col("amount") * 2)
+    def doubled(rows: pl.DataFrame, prices: PriceBook, arrivals: pl.LazyFrame | None = None) -> pl.DataFrame:
+        return price_readings(rows, prices, arrivals).with_columns(amount=pl.col("amount") * 2)
 
     monkeypatch.setattr(recompute, "price_readings", doubled)
     differing = of(closed)
