@@ -186,5 +186,8 @@ def test_what_another_book_changes_on_a_month_is_a_finding_and_no_amount(tmp_pat
     assert repriced(lake, "2026-04", old, new) == []
 
 
-def test_a_close_keeps_its_amount() -> None:
-    assert Repriced.of(Decimal("2472.81"), Decimal("1923.92")) == Repriced(Decimal("2472.81"), Decimal("-548.89"))
+def test_a_close_keeps_its_amount_and_an_open_period_does_not() -> None:
+    then, now = Decimal("2472.81"), Decimal("1923.92")
+    assert Repriced.of(then, now, closed=True) == Repriced(then, Decimal("-548.89"), kept=True)
+    assert Repriced.of(then, now, closed=False) == Repriced(now, Decimal("-548.89"), kept=False)
+    assert Repriced.of(then, then, closed=True) == Repriced(then, Decimal(0), kept=False)

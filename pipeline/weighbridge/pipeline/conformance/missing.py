@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from weighbridge.pipeline.conformance import charged, counters, dedup, engine, limited, overhead, period, stored, terms
+from weighbridge.pipeline.conformance import (
+    charged,
+    counters,
+    dedup,
+    engine,
+    limited,
+    overhead,
+    period,
+    repriced,
+    stored,
+    terms,
+)
 from weighbridge.pipeline.conformance.case import (
     ABOVE,
     BODIES,
@@ -75,6 +86,8 @@ def _of_records(case: Case) -> Iterator[str] | None:
         known, told = (overhead.INPUT, overhead.CONTEXT, overhead.EXPECT), overhead.needs(case)
     elif case.kind == OTHER and stored.is_one(case):
         known, told = (stored.INPUT, stored.CONTEXT, stored.EXPECT), _named(dedup.unknown_fields(case))
+    elif case.kind == OTHER and repriced.is_one(case):
+        known, told = (repriced.INPUT, frozenset[str](), repriced.EXPECT), _named(repriced.unknown_fields(case))
     elif case.kind == ENGINE and counters.is_one(case):
         known, told = (counters.INPUT, counters.CONTEXT, counters.EXPECT), _named(counters.unknown_fields(case))
     elif case.kind in _BY_KIND and (case.kind != NUMERIC or RECORDS in case.given):
@@ -116,6 +129,10 @@ def _needs(case: Case) -> Iterator[str]:
     for where, prices in case.price_tables():
         yield from _unknown(prices, where, frozenset(KEYS), {"character": "needs a price per character"})
     yield from _unknown(case.expect, "expect", known_expect, {})
+    yield from _of_terms(case)
+
+
+def _of_terms(case: Case) -> Iterator[str]:
     for above in case.above:
         yield from _unknown(above, f"input.{ABOVE}", _TIER, {})
     if "priced_at" in case.expect:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weighbridge.pipeline.conformance import counters, limited, stored
+from weighbridge.pipeline.conformance import counters, limited, repriced, stored
 from weighbridge.pipeline.conformance.case import BODIES, RECORDS, Case, case_id, parsed
 from weighbridge.pipeline.conformance.charged import compared_costs
 from weighbridge.pipeline.conformance.compare import compared
@@ -100,6 +100,14 @@ def _malformed(name: str, error: MalformedCaseError) -> CaseResult:
     return CaseResult(name, Outcome.FAIL, [f"malformed case: {error}"])
 
 
+def _compared_other(case: Case) -> Iterator[str | None]:
+    if limited.is_one(case):
+        return limited.compared_limit(case)
+    if stored.is_one(case):
+        return stored.compared_store(case)
+    return repriced.compared_closes(case) if repriced.is_one(case) else compared_overhead(case)
+
+
 def _run(case: Case) -> CaseResult:
     needed = missing(case)
     if needed is not None:
@@ -108,12 +116,8 @@ def _run(case: Case) -> CaseResult:
         outcomes = list(compared_records(case))
     elif case.kind == PERIOD:
         outcomes = list(compared_period(case))
-    elif case.kind == OTHER and limited.is_one(case):
-        outcomes = list(limited.compared_limit(case))
-    elif case.kind == OTHER and stored.is_one(case):
-        outcomes = list(stored.compared_store(case))
     elif case.kind == OTHER:
-        outcomes = list(compared_overhead(case))
+        outcomes = list(_compared_other(case))
     elif case.kind == NUMERIC and RECORDS in case.given:
         outcomes = list(compared_costs(case))
     elif case.kind == ENGINE and counters.is_one(case):

@@ -22,6 +22,7 @@ from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
 CHANGED, MISSING = "price_changed", "price_missing"
+NOT_REPRICED = "closed_period_not_repriced"
 _CODES = (CHANGED, MISSING)
 _BY = ("provider", "model", "currency")
 _CURES = {
@@ -33,20 +34,22 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True)
 class Repriced:
-    """A closed amount beside what it comes to at other prices.
+    """An amount when prices changed after it was made.
 
     Attributes:
         amount: what counts.
-        difference: what the other prices would change.
+        difference: what the new prices would make of it, less what it was: a finding where the amount is kept.
+        kept: whether it stays although the new prices give another one.
     """
 
     amount: Decimal
     difference: Decimal
+    kept: bool = False
 
     @classmethod
-    def of(cls, at_close: Decimal, at_new_prices: Decimal) -> Repriced:
-        """A close keeps what it was closed with; the new prices only ever say what would be different."""
-        return cls(at_close, at_new_prices - at_close)
+    def of(cls, before: Decimal, after: Decimal, *, closed: bool) -> Repriced:
+        """A closed period keeps what it was closed with; an open one takes the new prices."""
+        return cls(before if closed else after, after - before, kept=closed and before != after)
 
 
 def write_repriced(lake: Lake, month: str, before: PriceBook, after: PriceBook) -> list[Finding]:
@@ -103,8 +106,8 @@ def _findings(month: str, row: dict[str, object]) -> Iterator[Finding]:
     shared = {"period": month, "subject": subject, "unit": "reports", "origin": FindingOrigin.PRICE}
     days = {"first_day": row["day"], "last_day": row["last"]}
     if row["rows"]:
-        held = Repriced.of(Decimal(str(row["before"])), Decimal(str(row["after"])))
-        money = {"amount": held.difference, "currency": row["currency"]}
+        difference = Decimal(str(row["after"])) - Decimal(str(row["before"]))
+        money = {"amount": difference, "currency": row["currency"]}
         yield Finding(
             code=CHANGED, severity=Severity.NOTICE, rows=int(str(row["rows"])), cure=_CURES[CHANGED],
             **shared, **days, **money,  # type: ignore[arg-type]
