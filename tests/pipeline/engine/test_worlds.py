@@ -270,3 +270,26 @@ def test_a_month_is_weighed_the_same_in_any_order_and_a_second_time_changes_noth
     }
     assert codes == {"engine_aborted": 70, "engine_unobserved": 9, "engine_health_checks": 3}
     assert date(2026, 3, 2) in {finding.first_day for finding in result.findings}
+
+
+def test_days_are_weighed_one_after_the_other_and_what_runs_across_midnight_stands_in_both(tmp_path: Any) -> None:
+    """The last call of the day generates 30 tokens before its last scrape, and 70 on the next day."""
+    engine = Engine(now=datetime(2026, 3, 31, 23, 50, tzinfo=UTC), began=datetime(2026, 3, 31, tzinfo=UTC))
+    engine.scrape()
+    engine.call(5, 7)
+    engine.scrape()
+    begin = engine.now
+    engine.sums["generation_tokens"] += 30
+    engine.scrape()
+    engine.now = datetime(2026, 4, 1, 0, 10, tzinfo=UTC)
+    engine.sums["generation_tokens"] += 70
+    engine.attempts.append({"begin": begin, "end": engine.now, "engine_counted": True, "input": 0, "output": 100})
+    engine.scrape()
+    lake = lake_of(engine, tmp_path / "lake", random.Random(0))
+    assert weigh_engines(lake).months == ("2026-03", "2026-04")
+    rows = lake.scan("engine_gap").filter(pl.col("counter") == "generation_tokens").sort("until").collect()
+    assert rows.select("day", "counted", "attempted", "across", "status").rows() == [
+        (date(2026, 3, 31), 7, 7, 0, "MATCHED"),
+        (date(2026, 3, 31), 30, 0, 1, "PROVISIONAL"),
+        (date(2026, 4, 1), 70, 0, 1, "PROVISIONAL"),
+    ]

@@ -15,7 +15,7 @@ from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.schemas.table import Table
 
 # Rows of these tables that lie on another day than the rest of their attempt are needed to reconcile it again.
-_OF_ATTEMPTS = ("attempt", "child", "priced_amount", "reading")
+_OF_ATTEMPTS = ("attempt", "child", "engine_share", "priced_amount", "reading")
 # Tables whose rows say which file they came from.
 _FROM_FILES = (
     *("attempt", "usage_report", "reading", "gap", "quarantine", "alias", "foreign_id", "child"),

@@ -99,23 +99,29 @@ def weigh_engines(lake: Lake, *, month: str | None = None) -> EngineResult:
 
 
 def rows_of(lake: Records, period: str) -> _Rows:
-    """What comes out of a month: the windows that end on its days."""
+    """What comes out of a month: the windows that end on its days, and shares of its attempts.
+
+    Windows end with the last scrape of a day, so one day after the other is held, with its attempts.
+    """
     year, number = int(period[:4]), int(period[5:])
     first, last = date(year, number, 1), date(year, number, calendar.monthrange(year, number)[1])
     # An attempt of the last day may lie in a window of the next one.
-    after = last + timedelta(days=1)
-    days = [day for day in lake.days(_COUNTER) if day <= after]
-    before = [day for day in days if day < first]
-    begin = before[-1] if before else first
+    days = [day for day in lake.days(_COUNTER) if day <= last + timedelta(days=1)]
     out = _Rows()
-    counters = lake.scan(_COUNTER, first=begin, last=after, columns=list(READ)).collect(engine="streaming")
-    if counters.is_empty():
-        return out
-    everyone = lives(lake, begin - timedelta(days=1), after)
-    apart = _apart(everyone, counters)
-    for server, intervals in servers(counters, from_start=len(before) <= 1, apart=apart).items():
-        _weigh(server, intervals, _own(everyone, server), (first, last), out)
+    for before, day in zip([None, *days], days, strict=False):
+        if day >= first:
+            _add_day(lake, before, day, (first, last), out)
     return out
+
+
+def _add_day(lake: Records, before: date | None, day: date, ends: tuple[date, date], out: _Rows) -> None:
+    """The windows that end on a day: since the last scrape of the day before that has any."""
+    begin = day if before is None else before
+    counters = lake.scan(_COUNTER, first=begin, last=day, columns=list(READ)).collect(engine="streaming")
+    everyone = lives(lake, begin - timedelta(days=1), day)
+    apart = _apart(everyone, counters)
+    for server, intervals in servers(counters, from_start=before is None, apart=apart).items():
+        _weigh(server, intervals, _own(everyone, server), (day, ends), out)
 
 
 def _apart(everyone: pl.DataFrame, counters: pl.DataFrame) -> set[tuple[str, str]]:
@@ -143,8 +149,13 @@ def _own(everyone: pl.DataFrame, server: Server) -> pl.DataFrame:
 
 
 def _weigh(
-    server: Server, intervals: Sequence[Interval], own: pl.DataFrame, ends: tuple[date, date], out: _Rows
+    server: Server,
+    intervals: Sequence[Interval],
+    own: pl.DataFrame,
+    days: tuple[date, tuple[date, date]],
+    out: _Rows,
 ) -> None:
+    day, ends = days
     place = placed(intervals, own, at_rest=server.source == STEPS)
     rows = kinds(_in_windows(own, place))
     told = facts(place.windows, rows)
@@ -152,13 +163,13 @@ def _weigh(
     for number, beside in told.items():
         window = place.windows[number]
         unseen[number] = beside[0].unseen
-        if not ends[0] <= window.until.date() <= ends[1]:
+        if window.until.date() != day or not ends[0] <= day <= ends[1]:
             continue
         for each in beside:
             _put(out, server, window, explained(each))
     if rows.height:
         shared = shares(server, place.windows, rows, unseen)
-        out.shares.append(shared.filter(pl.col("day").is_between(*ends)))
+        out.shares.append(shared.filter((pl.col("until").dt.date() == day) & pl.col("day").is_between(*ends)))
 
 
 def _in_windows(own: pl.DataFrame, place: Placed) -> pl.DataFrame:
