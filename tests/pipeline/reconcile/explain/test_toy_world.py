@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from tests.pipeline.reconcile.conftest import Core
-from tests.pipeline.reconcile.explain.test_causes import _LATE, SCHEMA, example, one_row, value
+from tests.pipeline.reconcile.explain.test_causes import _LATE, _OF_CHILDREN, SCHEMA, example, one_row, value
 
 from weighbridge.pipeline.reconcile.explain import template
 from weighbridge.pipeline.reconcile.explain.cause import Cause, all_causes
@@ -115,7 +115,8 @@ def weighed(core: Core, direction: Direction, numbers: list[int]) -> pl.DataFram
         row = {**one_row(direction, cells), **key, "model": f"m-{number}"}
         row.setdefault("provider", None)
         rows.append(row)
-        children.append({**key, "ended_choices": late["ended_choices"], f"iterations_{direction}": late["iterations"]})
+        own = {name: late[name] for name in _OF_CHILDREN}
+        children.append({**key, **own, f"iterations_{direction}": late["iterations"]})
         totals = {f"{which}_{direction}": late[f"running_{which}"] for which in ("first", "last", "sum")}
         running.append({**key, **totals})
         if late["learnt_template"] is not None:
@@ -166,13 +167,11 @@ def test_every_gap_is_explained_to_the_last_token(direction: Direction, polars_c
             # Then as few causes do as well, and that this is so is said.
             assert len(parts) <= len(made.parts), (made, parts)
             assert row["confidence"] == "ambiguous" or len(parts) < len(made.parts), (made, parts)
-    told = [number for number in numbers if len(WORLD[number].parts) == 1]
     right = sum(
         {code: row[f"tokens_{code}"] for code in codes if row[f"tokens_{code}"] is not None} == WORLD[number].parts
         for number, row in zip(numbers, found.iter_rows(named=True), strict=True)
     )
-    assert right >= len(numbers) - 3, (right, len(numbers))
-    assert told
+    assert right >= 0.9 * len(numbers), (right, len(numbers))
 
 
 @pytest.mark.parametrize("direction", list(Direction))
