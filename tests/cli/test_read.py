@@ -227,7 +227,7 @@ def test_conformance_shows_the_difference(weighbridge: Run, tmp_path: Path) -> N
 
 
 def test_what_conformance_cannot_run_is_no_failure(weighbridge: Run, tmp_path: Path) -> None:
-    path = written(tmp_path, case(verdict="PROVED") | {"kind": "period"})
+    path = written(tmp_path, case(verdict="PROVED") | {"kind": "other"})
     ran = weighbridge("conformance", path, "--json")
     assert (ran.code, ran.json["outcomes"]) == (0, {"UNSUPPORTED": 1})
     assert ran.json["cases"][0]["missing"]

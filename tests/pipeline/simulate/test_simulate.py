@@ -237,7 +237,6 @@ def chat(v: dict[str, int]) -> dict[str, object]:
                 "rejected_prediction_tokens": 0,
             },
         },
-        "service_tier": "default",
     }
 
 
