@@ -109,7 +109,7 @@ def test_every_version_up_to_our_own_is_read(version: int) -> None:
 
 @pytest.mark.parametrize("found", [None, 0, -1, True, "1", 1.0, [1]])
 def test_what_is_no_version_says_what_is(found: object) -> None:
-    with pytest.raises(ContractError, match=r"a whole number from 1 to 3 is allowed.*import it with a mapping file"):
+    with pytest.raises(ContractError, match=r"a whole number from 1 to 4 is allowed.*import it with a mapping file"):
         check_version(found, "some file")
 
 
