@@ -25,6 +25,8 @@ from weighbridge.pipeline.ingest.dialect_facts import facts_of
 from weighbridge.pipeline.ingest.dialects import all_dialects
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.terms import Terms
+from weighbridge.schemas.enumerations import FeeKind
 from weighbridge.schemas.tables import TABLES
 
 
@@ -272,3 +274,20 @@ def test_the_parts_of_any_two_months_add_up(office: Office, seed: int) -> None:
     assert {name: value for name, value in models.items() if value} == {
         part.currency: part.parts["prices"] for part in found.money if part.parts["prices"]
     }
+
+
+def test_two_months_of_another_tier_and_of_searches_are_priced_as_they_were_served(office: Office) -> None:
+    """100 in and 20 out at 2 and 8 are 0.00036; at half of that, and a search for 0.01 beside: 0.01018."""
+    search = {FeeKind.WEB_SEARCH: Decimal(10)}
+    plain = price_row(GPT, "2", "8", fees=search)
+    office.prices = PriceBook([[plain, price_row(GPT, "1", "4", terms=Terms(service_tier="flex"), fees=search)]])
+    office.both(1, "2026-03-02T10:00:00")
+    told = ["usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens"]
+    shape = " ".join([*told, "service_tier", "usage.server_tool_use.web_search_requests"])
+    leaves = {"leaf_shape": shape, "leaf_integers": [100, 20, 120, None, 1], "leaf_texts": [None] * 3 + ["flex", None]}
+    office.attempt(2, "2026-04-02T10:00:00")
+    office.report(2, "2026-04-02T10:00:00", **leaves)
+    office.weigh()
+    part = dollars(diff(side(office, "2026-03"), side(office, "2026-04")))
+    assert (part.before, part.after) == (Decimal("0.00036"), Decimal("0.01018"))
+    assert parts(part) == {"mix": "0.00982"}

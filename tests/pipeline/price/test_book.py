@@ -11,7 +11,9 @@ import pytest
 from weighbridge.pipeline.lake import shaped
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.keys import expand
+from weighbridge.pipeline.price.price_file import read_prices
 from weighbridge.pipeline.price.row import Match, PriceRow
+from weighbridge.pipeline.price.terms import Served
 from weighbridge.schemas.enumerations import Modality, TokenClass
 from weighbridge.schemas.errors import ConfigError
 
@@ -122,6 +124,21 @@ models = ["{model}"]
 valid_from = 2026-05-01
 prices = {{ input = "{price}" }}
 """
+
+
+def test_a_wider_name_says_nothing_of_a_model_that_a_narrower_one_is_for(tmp_path: Path) -> None:
+    """A batch job of m-mini does not cost what one of m costs, only because m-mini has no price for batches."""
+    own = tmp_path / "acme.toml"
+    own.write_text(
+        'provider = "p"\ncurrency = "USD"\nsource = "a list"\n'
+        '[[rows]]\nmodels = ["m"]\nmatch = "prefix"\nprices = { input = "8" }\n'
+        'variants = [{ when = { batch = true }, times = "0.5" }]\n'
+        '[[rows]]\nmodels = ["m-mini"]\nprices = { input = "1" }\n',
+        encoding="utf-8",
+    )
+    book, batch = PriceBook([read_prices(own)]), Served(batch=True)
+    assert [book.find("p", name, DAY, batch) is not None for name in ("m-maxi", "m-mini")] == [True, False]
+    assert book.knows("p", "m-mini", DAY)
 
 
 def test_a_user_file_overrides_what_it_matches_and_nothing_else(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ LITELLM_NAMES = {
     ("google", "gemini-3-pro-preview"): "vertex_ai/gemini-3-pro-preview",
     ("cohere", "embed-v4.0"): "cohere/embed-v4.0",
 }
-LITELLM_PREFIXES = {"azure": "azure/", "google": "gemini/", "xai": "xai/", "mistral": "mistral/", "groq": "groq/"}
+LITELLM_PREFIXES = {"azure": "azure/", "google": "gemini/", "xai": "xai/", "mistral": "mistral/", "groq": "groq/"} | {
+    "perplexity": "perplexity/"
+}
 LITELLM_FIELDS = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
@@ -193,6 +195,32 @@ def test_a_search_costs_at_anthropic_what_litellm_says(shared_real: Path) -> Non
     assert {Decimal(repr(cost)) * 1000 for cost in costs} == {Decimal(10)}
 
 
+@pytest.mark.real
+def test_what_is_charged_by_use_is_that_of_litellm_for_the_very_model(shared_real: Path) -> None:
+    sources = Sources(shared_real / "prices")
+    seen: Counter[str] = Counter()
+    sizes = {FeeKind.REQUEST_LOW: "low", FeeKind.REQUEST_MEDIUM: "medium", FeeKind.REQUEST_HIGH: "high"}
+    for row in PriceBook.load().rows:
+        if row.provider in {"anthropic", *PASSED_ON}:
+            continue
+        entry = sources.entry(row)
+        by_size = entry.get("search_context_cost_per_query") or {}
+        each = {size: Decimal(repr(cost)) * 1000 for size, cost in by_size.items()}
+        for kind, fee in row.fees.items():
+            seen[row.provider] += 1
+            if kind is FeeKind.CITATION_TOKEN:
+                assert fee == Decimal(repr(entry["citation_cost_per_token"])) * 1000
+            elif kind in sizes:
+                assert fee == each[f"search_context_size_{sizes[kind]}"], row.where
+            else:
+                assert set(each.values()) == {fee}, row.where
+        # 25 is the preview of the search; which of the two was used, no count tells.
+        if row.provider == "openai" and "litellm" in row.origin and set(each.values()) == {Decimal(10)}:
+            assert row.fees == {FeeKind.WEB_SEARCH: Decimal(10)}, row.where
+    assert set(seen) == {"openai", "azure", "groq", "perplexity"}
+    assert min(seen.values()) > 1, seen
+
+
 def like(cell: PriceKey) -> PriceKey:
     """The cell whose price another repeats: reasoning that of output, a modality that of text."""
     token_class, modality = cell
@@ -282,6 +310,9 @@ class Sources:
         prices: dict[str, Decimal] = {}
         limit: int | None = None
         for field, value in price_on(model["prices"], day).items():
+            if field == "requests_kcount":
+                # One price of a request for all sizes of search; those of litellm go by the size.
+                continue
             tiered = isinstance(value, dict)
             prices[GENAI_FIELDS[field]] = Decimal(repr(value["base"] if tiered else value))
             if tiered:

@@ -186,6 +186,11 @@ def test_what_another_book_changes_on_a_month_is_a_finding_and_no_amount(tmp_pat
     assert repriced(lake, "2026-04", old, new) == []
 
 
+def test_a_difference_of_large_amounts_is_exact_to_the_last_place() -> None:
+    before, after = (Decimal(f"123456789012345.00000000000000000{digit}") for digit in (1, 3))
+    assert Repriced.of(before, after, closed=True) == Repriced(before, Decimal("0.000000000000000002"), kept=True)
+
+
 def test_a_close_keeps_its_amount_and_an_open_period_does_not() -> None:
     then, now = Decimal("2472.81"), Decimal("1923.92")
     assert Repriced.of(then, now, closed=True) == Repriced(then, Decimal("-548.89"), kept=True)

@@ -83,7 +83,7 @@ def _repriced(reports: pl.DataFrame, before: Side, after: Side) -> pl.DataFrame:
     """Reports at the prices of the earlier month, on the same day of it.
 
     A report keeps its own amount where the earlier month has no price for it: none at all, or only one of another line
-    of the book (a longer prefix, another currency), which is another thing and no change of its price.
+    of the book (a longer prefix, other terms, another currency), which is another thing and no change of its price.
     """
     first, last = ends(before.period)
     days = {day: min(first + timedelta(days=day.day - 1), last) for day in reports["day"].unique()}
@@ -107,7 +107,7 @@ def _alike(before: Side, after: Side, price_id: str | None, price_id_there: str 
     one, other = before.prices.get(price_id_there or ""), after.prices.get(price_id or "")
     if one is None or other is None:
         return False
-    lines = [(row.provider, row.match, row.model, row.currency) for row in (one, other)]
+    lines = [(row.provider, row.match, row.model, row.terms, row.currency) for row in (one, other)]
     return lines[0] == lines[1]
 
 

@@ -38,6 +38,8 @@ MARGINS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _TOTALS = {"input_tokens": "input_total", "output_tokens": "output_total", "tokens": "total"}
 _NAMES = ("provider", "model_served", "model_requested", "tenant", "task", "status")
 _ATTEMPT_READ = (*KEY, "day", "source", "revision", *_NAMES, *ENGINE)
+# What a price hangs on beside the counts: the terms a report was served on, and what it used that is charged by use.
+TERMS = ("service_tier", "batch", "region", "fee_kinds", "fee_counts")
 # Words of a name column that say nothing, so that another source's word is taken instead.
 _BLANK = (UNASSIGNED, str(AttemptStatus.UNKNOWN))
 
@@ -77,7 +79,7 @@ class Batch:
     def reports(self) -> pl.DataFrame:
         """The reports of these days, last revisions, with their amounts and the names of their attempts."""
         about = ("day", "revision", "segment", "provider", "model", "verdict")
-        wanted = [*REPORT, *about, *CLASSES, *CELLS, *_TOTALS.values()]
+        wanted = [*REPORT, *about, *CLASSES, *CELLS, *_TOTALS.values(), *TERMS]
         priced = [*REPORT, "day", "revision", "basis", "price_id", "currency", "status", "amount", *AMOUNTS]
         readings = self._latest("reading", wanted)
         amounts = self._latest("priced_amount", priced).filter(pl.col("basis") == str(PriceBasis.REPORTED))

@@ -191,7 +191,8 @@ class _Check:
             if row.price_id != price_id:
                 self.add(Kind.PIN, f"price row {price_id[:8]}", "holds other prices than its id says")
         try:
-            made = price_readings(rows["reading"], pins.book_of(self.content["prices"], prices))
+            book = pins.book_of(self.content["prices"], prices)
+            made = price_readings(rows["reading"], book, rows.get("attempt"))
         except ConfigError as error:
             raise DamagedError(f"the prices do not make a price book: {error}") from None
         if any(row.terms.hours for row in prices.values()):

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 from typing import TypeVar
 
+from weighbridge.pipeline.price.bounds import EXACT, within
 from weighbridge.pipeline.price.fee import fees_of
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.pipeline.price.tier import counted_between, slices
@@ -33,8 +34,6 @@ from weighbridge.schemas.lattice import (
 T = TypeVar("T")
 Counts = Mapping[str, int | None]
 
-# Wide enough for every product and sum here; should one ever not fit, it raises instead of rounding.
-_EXACT = Context(prec=60, traps=[Inexact])
 _MILLION = Decimal(10) ** 6
 _ZERO = Decimal(0)
 # Which obstacle is told where there are several: first what no price book can mend, then what the user can.
@@ -91,6 +90,9 @@ def price_reading(
         row: the row of its provider, model, day and terms; null where there is none.
         used: kind of fee -> how often it was used.
         whole: whether it is that of an attempt and not of one of its calls; only the former pays for the request.
+
+    Raises:
+        SumError: it costs more than the lake holds.
     """
     known = [*(counts.get(name) for name in REPORTED_CLASSES), input_total, output_total]
     if verdict == Verdict.CONTRADICTORY:
@@ -194,7 +196,7 @@ def _billed(row: PriceRow, tier: int, bills: Sequence[_Bill], fees: Decimal | Pr
         return unpriced(status)
     charged = None if isinstance(fees, PriceStatus) else fees
     parts = [part for bill in bills for part in bill.parts]
-    amount = _sum([*parts, charged or _ZERO]) if status is PriceStatus.PRICED else None
+    amount = within(_sum([*parts, charged or _ZERO]), "costs of a reading") if status is PriceStatus.PRICED else None
     by_class, by_cell = ([getattr(bill, name) for bill in bills] for name in ("by_class", "by_cell"))
     return Priced(amount, _added(by_class), _added(by_cell), status, charged, tier if row.above else None)
 
@@ -250,7 +252,7 @@ def _write_prices(row: PriceRow) -> tuple[Decimal | None, Decimal | None]:
 def _sum(parts: Iterable[Decimal]) -> Decimal:
     total = _ZERO
     for part in parts:
-        total = _EXACT.add(total, part)
+        total = EXACT.add(total, part)
     return total
 
 
@@ -315,7 +317,7 @@ class _Bill:
         if tokens and price is None:
             self.obstacles.add(PriceStatus.CLASS_UNPRICED)
             return None
-        return _EXACT.divide(_EXACT.multiply(Decimal(tokens), price or _ZERO), _MILLION)
+        return EXACT.divide(EXACT.multiply(Decimal(tokens), price or _ZERO), _MILLION)
 
     def _rest(self, tokens: int, unknown: list[TokenClass], classes: tuple[TokenClass, ...]) -> None:
         """Price tokens that are somewhere in the unknown classes."""

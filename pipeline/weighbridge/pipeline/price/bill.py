@@ -73,7 +73,7 @@ def bill(row: PriceRow) -> Bill:
     parts = [*classes.values(), *rests]
     in_the_way = {status: _any(part.obstacles.get(status, _FALSE) for part in parts) for status in OBSTACLES}
     chain = [(in_the_way[status], status) for status in OBSTACLES if status is not PriceStatus.CONTRADICTORY]
-    dark = (pl.col("status") == str(PriceStatus.CONTRADICTORY)) | _uncounted()
+    dark = (pl.col("status") == str(PriceStatus.CONTRADICTORY)) | uncounted()
     amounts = [
         pl.when(~pl.col("dark") & pl.col(name).is_not_null() & part.clear)
         .then(part.cost)
@@ -86,7 +86,8 @@ def bill(row: PriceRow) -> Bill:
     return Bill(_status(in_the_way[PriceStatus.CONTRADICTORY], chain), dark.alias("dark"), amounts, priced)
 
 
-def _uncounted() -> pl.Expr:
+def uncounted() -> pl.Expr:
+    """Whether nothing at all of a reading was counted."""
     return reduce(and_, (pl.col(name).is_null() for name in (*REPORTED_CLASSES, *TOTALS)))
 
 
@@ -94,7 +95,7 @@ def _status(contradicted: pl.Expr, chain: Sequence[tuple[pl.Expr, PriceStatus]])
     refused = pl.col("verdict") == str(Verdict.CONTRADICTORY)
     status = pl.lit(str(PriceStatus.PRICED))
     for condition, told in reversed(
-        [(_uncounted(), PriceStatus.NO_COUNTS), (contradicted, PriceStatus.CONTRADICTORY), *chain]
+        [(uncounted(), PriceStatus.NO_COUNTS), (contradicted, PriceStatus.CONTRADICTORY), *chain]
     ):
         status = pl.when(condition).then(pl.lit(str(told))).otherwise(status)
     return pl.when(refused).then(pl.lit(str(PriceStatus.CONTRADICTORY))).otherwise(status).alias("status")

@@ -121,7 +121,9 @@ def _fitting(layers: Sequence[Sequence[PriceRow]], served: Served) -> list[Price
     """The first row that fits for sure, after those before it that may fit; null in its place where there is none."""
     found: list[PriceRow | None] = []
     for layer in layers:
-        left = [row for row in layer if row.terms.fit(served) is not False]
+        # A row for a wider name says nothing of a model that a narrower one is for, on whatever terms.
+        most = max((row.specificity for row in layer), default=None)
+        left = [row for row in layer if row.specificity == most and row.terms.fit(served) is not False]
         while left:
             best = _best(left, served)
             found.append(best)

@@ -8,12 +8,11 @@ A use without a price makes the amount unknown; a use that was not reported did 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 
+from weighbridge.pipeline.price.bounds import EXACT, counted, within
 from weighbridge.schemas.enumerations import FeeKind, PriceStatus
 
-# Wide enough for every product and sum here; should one ever not fit, it raises instead of rounding.
-_EXACT = Context(prec=60, traps=[Inexact])
 _THOUSAND = Decimal(1000)
 # The same request, by how much a search may bring into the context: a row has one price for each, an answer says which.
 SIZED = (FeeKind.REQUEST_LOW, FeeKind.REQUEST_MEDIUM, FeeKind.REQUEST_HIGH)
@@ -26,10 +25,13 @@ def fees_of(fees: Mapping[FeeKind, Decimal], used: Mapping[str, int], *, whole: 
         fees: kind -> price of a thousand uses.
         used: kind -> how often it was used.
         whole: whether the reading is that of an attempt, which pays for the request, and not of one of its calls.
+
+    Raises:
+        SumError: a count or the sum is beyond what the lake holds.
     """
     if any(count < 0 for count in used.values()):
         return PriceStatus.CONTRADICTORY
-    counts = {kind: count for kind, count in used.items() if count}
+    counts = {kind: counted(count, f"uses of {kind}") for kind, count in used.items() if count}
     if whole and FeeKind.REQUEST in fees:
         counts[FeeKind.REQUEST] = counts.get(FeeKind.REQUEST, 0) + 1
     prices: dict[str, Decimal] = {str(kind): price for kind, price in fees.items()}
@@ -42,5 +44,5 @@ def fees_of(fees: Mapping[FeeKind, Decimal], used: Mapping[str, int], *, whole: 
     for kind, count in counts.items():
         if kind not in prices:
             return PriceStatus.FEE_UNPRICED
-        total = _EXACT.add(total, _EXACT.divide(_EXACT.multiply(Decimal(count), prices[kind]), _THOUSAND))
-    return total
+        total = EXACT.add(total, EXACT.divide(EXACT.multiply(Decimal(count), prices[kind]), _THOUSAND))
+    return within(total, "fees of a reading")

@@ -8,14 +8,17 @@ from decimal import Decimal
 import polars as pl
 
 from weighbridge.pipeline.price.amount import OBSTACLES
-from weighbridge.pipeline.price.bill import AMOUNTS, MONEY, TOKENS
+from weighbridge.pipeline.price.bill import AMOUNTS, MONEY, TOKENS, uncounted
+from weighbridge.pipeline.price.bounds import EXACT, LARGEST_MONEY, within
 from weighbridge.pipeline.price.fee import SIZED
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.schemas.enumerations import FeeKind, PriceStatus
+from weighbridge.schemas.enumerations import FeeKind, PriceStatus, Verdict
 
 USED = ("fee_kinds", "fee_counts")
 _RANKS = {str(status): rank for rank, status in enumerate(OBSTACLES)}
 _PRICED = len(OBSTACLES)
+# Amounts below this add up to one that fits.
+_NEAR = float(LARGEST_MONEY) / 10
 
 
 def with_fees(readings: pl.DataFrame, row: PriceRow) -> pl.DataFrame:
@@ -28,16 +31,16 @@ def with_fees(readings: pl.DataFrame, row: PriceRow) -> pl.DataFrame:
         {"kind": [str(kind) for kind in row.fees], "each": [price.scaleb(-3) for price in row.fees.values()]},
         schema={"kind": pl.String, "each": MONEY},
     )
+    uses = uses.join(prices, on="kind", how="left", maintain_order="left")
     negative, bare = (pl.col("count") < 0).any(), (pl.col("each").is_null() & (pl.col("count") != 0)).any()
-    cost = (pl.col("count").cast(TOKENS) * pl.col("each")).sum().cast(MONEY)
     contradictory, bare_fee = (pl.lit(str(each)) for each in (PriceStatus.CONTRADICTORY, PriceStatus.FEE_UNPRICED))
     obstacle = pl.when(negative).then(contradictory).otherwise(pl.when(bare).then(bare_fee))
-    of_rows = (
-        uses.join(prices, on="kind", how="left", maintain_order="left")
-        .group_by("_at")
-        .agg(obstacle.alias("in_the_way"), cost.alias("amount_fees"))
-        .with_columns(amount_fees=pl.when(pl.col("in_the_way").is_null()).then("amount_fees"))
-    )
+    uses = uses.with_columns(in_the_way=obstacle.over("_at"))
+    known = uses.filter(pl.col("in_the_way").is_null())
+    _fit(known)
+    cost = (pl.col("count").cast(TOKENS) * pl.col("each")).sum().cast(MONEY)
+    costs = known.group_by("_at").agg(cost.alias("amount_fees"))
+    of_rows = uses.select("_at", "in_the_way").unique().join(costs, on="_at", how="left")
     found = readings.with_row_index("_at").join(of_rows.with_columns(found=True), on="_at", how="left")
     zero = pl.when(pl.col("found").is_null()).then(pl.lit(Decimal(0), dtype=MONEY)).otherwise("amount_fees")
     return found.sort("_at").with_columns(amount_fees=zero).drop("_at", "found")
@@ -59,15 +62,38 @@ def charged(billed: pl.DataFrame) -> pl.DataFrame:
         *(pl.when(~out).then(name).alias(name) for name in (*AMOUNTS, "amount_fees", "price_tier")), dark=out
     )
     whole = pl.col("amount") + pl.col("amount_fees")
-    billed = billed.with_columns(amount=pl.when(pl.col("status") == str(PriceStatus.PRICED)).then(whole))
+    priced = pl.col("status") == str(PriceStatus.PRICED)
+    for tokens, fees in _large(billed, priced, ("amount", "amount_fees")).iter_rows():
+        within(EXACT.add(tokens, fees), "costs of a reading")
+    billed = billed.with_columns(amount=pl.when(priced).then(whole))
     # However a reading was billed, its columns stand in one order.
     return billed.select(sorted(billed.columns))
 
 
+def _large(rows: pl.DataFrame, where: pl.Expr, columns: tuple[str, str]) -> pl.DataFrame:
+    """Those of which either column may lie near what a column of money holds; all fit where there are none."""
+    near = pl.any_horizontal(pl.col(name).cast(pl.Float64).abs() > _NEAR for name in columns)
+    return rows.filter(where & near).select(columns)
+
+
+def _fit(uses: pl.DataFrame) -> None:
+    """Every reading's fees are an amount that the lake holds; the sums of a frame would wrap or stop without a cure."""
+    rough = pl.col("count").cast(pl.Float64) * pl.col("each").cast(pl.Float64)
+    near = uses.filter(rough.sum().over("_at") > _NEAR)
+    totals: dict[int, Decimal] = {}
+    for at, count, each in near.select("_at", "count", "each").iter_rows():
+        cost = EXACT.multiply(Decimal(count), each or Decimal(0))
+        totals[at] = EXACT.add(totals.get(at, Decimal(0)), cost)
+    for total in totals.values():
+        within(total, "fees of a reading")
+
+
 def _uses(readings: pl.DataFrame, row: PriceRow) -> pl.DataFrame:
     """_at, kind, count: each use of each reading that is one, with the request itself where it has a price."""
-    numbered = readings.select("child", *USED).with_row_index("_at")
-    told = numbered.filter(pl.col("fee_kinds").list.len() > 0)
+    # Of a reading nothing of which is priced, no fee is, and none of its counts is a fault.
+    nothing = uncounted() | (pl.col("verdict") == str(Verdict.CONTRADICTORY))
+    numbered = readings.select("child", *USED, nothing=nothing.fill_null(value=False)).with_row_index("_at")
+    told = numbered.filter((pl.col("fee_kinds").list.len() > 0) & ~pl.col("nothing"))
     uses = told.select("_at", pl.col("fee_kinds").alias("kind"), pl.col("fee_counts").alias("count")).explode(
         "kind", "count"
     )

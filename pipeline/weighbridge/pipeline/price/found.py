@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ import polars as pl
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.records import Records
+from weighbridge.pipeline.price.bounds import EXACT, summable
 from weighbridge.pipeline.price.terms import AUTO
 from weighbridge.schemas.enumerations import FindingOrigin, PriceBasis, Severity
 from weighbridge.schemas.finding import EVIDENCE_ROWS, Finding
@@ -69,19 +71,21 @@ def _charged(records: Records, month: str) -> Iterator[Finding]:
         amounts.filter(pl.col("basis") == str(PriceBasis.REPORTED))
         .join(told.lazy().select(_REPORT), on=list(_REPORT), how="semi")
         .filter(pl.col("revision") == pl.col("revision").max().over(*_REPORT))
+        .collect()
+        .pipe(summable, ("amount",), "amounts of reports that name their charge")
         .group_by(_REPORT)
         .agg(
             amount=pl.when(pl.col("amount").null_count() == 0).then(pl.col("amount").sum()),
             currency=pl.when(pl.col("currency").n_unique() == 1).then(pl.col("currency").first()),
         )
-        .collect()
     )
     last = told.filter(pl.col("revision") == pl.col("revision").max().over(*_REPORT))
     differing = last.join(ours, on=list(_REPORT)).filter(
         (pl.col("currency") == pl.col("charged_currency")) & (pl.col("amount") != pl.col("charged"))
     )
     for (provider, model, currency), rows in _grouped(differing, ("provider", "model", "currency")):
-        difference = sum(rows["charged"].to_list(), Decimal(0)) - sum(rows["amount"].to_list(), Decimal(0))
+        difference = reduce(EXACT.add, rows["charged"], Decimal(0))
+        difference = reduce(EXACT.subtract, rows["amount"], difference)
         yield _finding(CHARGED, month, {"provider": provider, "model": model}, rows, difference, currency)
 
 
@@ -96,10 +100,11 @@ def _tiers(records: Records, month: str) -> Iterator[Finding]:
     )
     if wanted.is_empty():
         return
-    named = (*_KEY, "provider", "model", "service_tier", "child", "segment")
-    served = _of(records, "reading", month, named).filter(
-        (pl.col("child") == 0) & pl.col("service_tier").is_not_null() & (pl.col("service_tier") != AUTO)
+    named = (*_REPORT, "revision", "provider", "model", "service_tier", "child", "segment")
+    last = _of(records, "reading", month, named).filter(
+        (pl.col("child") == 0) & (pl.col("revision") == pl.col("revision").max().over(*_REPORT, "child"))
     )
+    served = last.filter(pl.col("service_tier").is_not_null() & (pl.col("service_tier") != AUTO))
     both = served.join(wanted.lazy(), on=list(_KEY)).collect()
     differing = both.filter(pl.col("service_tier") != pl.col("tier_requested"))
     by = ("provider", "model", "tier_requested", "service_tier")

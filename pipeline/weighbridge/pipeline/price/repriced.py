@@ -17,6 +17,7 @@ from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.arrival import arrivals_of
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.bounds import EXACT, summable
 from weighbridge.pipeline.price.frame import READING_COLUMNS, price_readings
 from weighbridge.schemas.enumerations import FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
@@ -49,7 +50,7 @@ class Repriced:
     @classmethod
     def of(cls, before: Decimal, after: Decimal, *, closed: bool) -> Repriced:
         """A closed period keeps what it was closed with; an open one takes the new prices."""
-        return cls(before if closed else after, after - before, kept=closed and before != after)
+        return cls(before if closed else after, EXACT.subtract(after, before), kept=closed and before != after)
 
 
 def write_repriced(lake: Lake, month: str, before: PriceBook, after: PriceBook) -> list[Finding]:
@@ -58,6 +59,7 @@ def write_repriced(lake: Lake, month: str, before: PriceBook, after: PriceBook) 
     Raises:
         LakeError: the lake cannot be read or written.
         ConfigError: a book is ambiguous for a model that was used.
+        SumError: the month comes to more than the lake holds.
     """
     found = repriced(lake, month, before, after)
     where = pl.col("code").is_in(_CODES)
@@ -72,6 +74,7 @@ def repriced(records: Records, month: str, before: PriceBook, after: PriceBook) 
         return []
     whole = (
         pl.concat(sums)
+        .pipe(summable, ("before", "after"), "amounts of a month")
         .group_by(_BY)
         .agg(pl.col("rows", "lost", "before", "after").sum(), pl.col("day").min(), last=pl.col("day").max())
         .sort(_BY, nulls_last=True)
@@ -92,6 +95,7 @@ def _sums(records: Records, day: date, before: PriceBook, after: PriceBook) -> p
     return (
         told.with_columns(lost=lost.cast(pl.Int64), currency=pl.col("currency_before"))
         .filter(lost | (alike & (pl.col("before") != pl.col("after"))))
+        .pipe(summable, ("before", "after"), "amounts of a day")
         .group_by(*_BY, "day")
         .agg(
             (1 - pl.col("lost")).sum().alias("rows"),
@@ -106,7 +110,7 @@ def _findings(month: str, row: dict[str, object]) -> Iterator[Finding]:
     shared = {"period": month, "subject": subject, "unit": "reports", "origin": FindingOrigin.PRICE}
     days = {"first_day": row["day"], "last_day": row["last"]}
     if row["rows"]:
-        difference = Decimal(str(row["after"])) - Decimal(str(row["before"]))
+        difference = EXACT.subtract(Decimal(str(row["after"])), Decimal(str(row["before"])))
         money = {"amount": difference, "currency": row["currency"]}
         yield Finding(
             code=CHANGED, severity=Severity.NOTICE, rows=int(str(row["rows"])), cure=_CURES[CHANGED],
