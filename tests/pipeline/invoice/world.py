@@ -11,12 +11,15 @@ from typing import Any
 
 import polars as pl
 
+from weighbridge.pipeline.invoice.compare import MonthResult, rows
 from weighbridge.pipeline.invoice.contract import Contract
-from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
+from weighbridge.pipeline.invoice.findings import findings_of
+from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, months_compared, reconcile_invoices
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.price.book import PriceBook
-from weighbridge.pipeline.price.frame import refresh_prices
+from weighbridge.pipeline.price.frame import price_readings, refresh_prices
 from weighbridge.pipeline.price.price_file import read_prices
+from weighbridge.schemas.finding import Finding
 from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
 
 CLASSES = tuple(str(name) for name in REPORTED_CLASSES)
@@ -57,6 +60,69 @@ audio_in = "40"
 def at(day: int, hour: int = 12, minute: int = 0) -> datetime:
     """A moment of April 2026."""
     return datetime(2026, 4, day, hour, minute, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Tables as `Records`."""
+
+    tables: Mapping[str, pl.DataFrame]
+
+    def scan(
+        self, table: str, *, first: date | None = None, last: date | None = None, columns: Sequence[str] | None = None
+    ) -> pl.LazyFrame:
+        """The rows of a table, or of some days of it."""
+        rows = self.tables[table].lazy()
+        if first is not None and last is not None and "day" in polars_schema(table):
+            rows = rows.filter(pl.col("day").is_between(first, last))
+        return rows if columns is None else rows.select(columns)
+
+    def days(self, table: str) -> list[date]:
+        """The days a table has rows of."""
+        return sorted(self.tables[table]["day"].unique())
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What comparing months gives, as rows."""
+
+    results: Sequence[MonthResult]
+
+    @property
+    def gaps(self) -> list[dict[str, Any]]:
+        """The cells."""
+        return sorted((row for each in self.results for row in rows(each)[0]), key=lambda row: row["cell"])
+
+    @property
+    def causes(self) -> list[dict[str, Any]]:
+        """Their causes."""
+        told = (row for each in self.results for row in rows(each)[1])
+        return sorted(told, key=lambda row: (row["cell"], row["cause"]))
+
+    @property
+    def named(self) -> set[str]:
+        """The codes of the causes."""
+        return {row["cause"] for row in self.causes}
+
+    @property
+    def statuses(self) -> set[str]:
+        """How far the cells are explained."""
+        return {row["status"] for row in self.gaps}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found."""
+        return sorted((f for each in self.results for f in findings_of(each)), key=lambda f: f.finding_id)
+
+    def closes(self) -> bool:
+        """Whether causes and residual add up to the gap of every cell, and nothing is left over."""
+        parts: dict[str, Decimal] = {}
+        for row in self.causes:
+            parts[row["cell"]] = parts.get(row["cell"], Decimal(0)) + row["amount"]
+        known = [row for row in self.gaps if row["gap"] is not None]
+        return set(parts) <= {row["cell"] for row in known} and all(
+            parts.get(row["cell"], Decimal(0)) == row["gap"] and row["residual"] == 0 for row in known
+        )
 
 
 @dataclass
@@ -157,6 +223,25 @@ class World:
             }
         )
 
+    def rows(self, order: Sequence[int] | None = None) -> dict[str, pl.DataFrame]:
+        """Table -> its rows, priced; `order` shuffles the lines."""
+        attempts = [
+            {**_of("attempt", call), "model_served": call["model"], "route": "unassigned", "task": "unassigned",
+             "revision": 0, **call["attempt"]}
+            for call in self.calls
+        ]  # fmt: skip
+        readings = [{**_of("reading", call), "child": 0, "report": 0, "revision": 0} for call in self.calls]
+        lines = [self.lines[place] for place in order] if order else self.lines
+        told = {"attempt": attempts, "reading": readings, "invoice_line": lines, "usage_period": self.pages,
+                "invoice_detail": self.details, "currency_rate": self.rates}  # fmt: skip
+        made = {table: _whole(table, rows) for table, rows in told.items()}
+        return made | {"priced_amount": price_readings(made["reading"], self.book(), made["attempt"])}
+
+    def weighed(self, order: Sequence[int] | None = None, now: datetime = LATER) -> Weighed:
+        """What comparing it gives, without a lake: the rows are in memory."""
+        books = Books({"openai": self.contract}, self.book(), self.key)
+        return Weighed(months_compared(InMemory(self.rows(order)), books, now))
+
     def lake(self, order: Sequence[int] | None = None, into: Lake | None = None) -> Lake:
         """The lake with all of it, priced; `order` shuffles the lines."""
         lake = into or Lake.create(self.folder / f"lake{len(list(self.folder.glob('lake*')))}")
@@ -172,9 +257,9 @@ class World:
             refresh_prices(lake, self.book(), sorted({call["day"] for call in self.calls}))
         lines = [self.lines[place] for place in order] if order else self.lines
         told = {"invoice_line": lines, "usage_period": self.pages, "invoice_detail": self.details}
-        for table, rows in {**told, "currency_rate": self.rates}.items():
-            if rows:
-                lake.append(table, _frame(table, rows))
+        for table, held in {**told, "currency_rate": self.rates}.items():
+            if held:
+                lake.append(table, _frame(table, held))
         return lake
 
     def book(self) -> PriceBook:
@@ -217,6 +302,11 @@ def closes(lake: Lake) -> bool:
 def _of(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     names = polars_schema(table)
     return {name: value for name, value in row.items() if name in names}
+
+
+def _whole(table: str, rows_: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    schema = polars_schema(table)
+    return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows_], schema=schema)
 
 
 def _frame(table: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

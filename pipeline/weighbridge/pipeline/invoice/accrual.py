@@ -1,7 +1,8 @@
 """Month-to-date accrual: what a month costs so far, what of it was invoiced, and what is still to come on a bill.
 
-Accrued is what was used and stands on no line yet: the expected money of cells without lines. It comes from cells that
-were compared, so a month in which nothing was charged yet has no bill to be compared with and is told by its usage.
+Accrued is what was used and stands on no line yet: the expected money of cells without lines, and what lines so far
+leave of cells that are still open. It comes from cells that were compared, so a month in which nothing was charged yet
+has no bill to be compared with and is told by its usage.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from decimal import Decimal
 import polars as pl
 
 from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.usage import calls
-from weighbridge.pipeline.invoice.zones import span_of
+from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargedBy, LineKind, Status
 
@@ -44,6 +46,7 @@ class Accrual:
     open_cells: int
 
 
+@exactly
 def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) -> list[Accrual]:
     """The accruals of all months with bills, and of months of the present without one.
 
@@ -61,7 +64,7 @@ def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) ->
     told = {(each.period, each.provider) for each in found}
     for provider in sorted(set(lake.scan("reading", columns=["provider"]).unique().collect()["provider"].drop_nulls())):
         contract = contracts.get(provider) or Contract(provider)
-        month = f"{now:%Y-%m}"
+        month = month_of(now, contract.zone)
         if (month, provider) not in told:
             found += _unbilled(lake, contract, month)
     return sorted(found, key=lambda each: (each.period, each.provider, each.currency))
@@ -71,14 +74,16 @@ def _of(cells: pl.DataFrame) -> Accrual:
     use = pl.col("kind").is_in(_OF_USE).fill_null(value=False)
     own, other = cells.filter(use), cells.filter(~use)
     first = cells.row(0, named=True)
-    uncharged = own.filter(pl.col("lines") == 0)
+    # A month-to-date line of a period that is open charges part of what its cell costs: the rest is still to come.
+    waiting = own.filter((pl.col("lines") == 0) | (pl.col("status") == str(Status.PROVISIONAL)))
+    expected, charged = _sum(waiting["expected"]), _sum(waiting["charged"])
     return Accrual(
         period=first["period"],
         provider=first["provider"],
         currency=first["unit"],
         expected=_sum(own["expected"]),
         invoiced=_sum(own["charged"].drop_nulls()) or Decimal(0),
-        accrued=_sum(uncharged["expected"]),
+        accrued=None if expected is None or charged is None else expected - charged,
         other=_sum(other["charged"].drop_nulls()) or Decimal(0),
         open_cells=cells.filter(pl.col("status") == str(Status.PROVISIONAL)).height,
     )
@@ -89,9 +94,11 @@ def _unbilled(lake: Records, contract: Contract, month: str) -> list[Accrual]:
     rows = calls(lake, contract.provider, span_of(month, contract.zone), contract.models, ("total",))
     kept = rows.filter(~pl.col("failed") & ~pl.col("superseded"))
     out = []
+    # A call without a price may cost anything, in any currency: no sum of its month is known.
+    unpriced = kept.filter(pl.col("currency").is_null(), pl.col("amount").is_null()).height > 0
     for (currency,), own in sorted(kept.partition_by("currency", as_dict=True).items(), key=lambda each: str(each[0])):
         if currency is not None:
-            used = _sum(own["amount"])
+            used = None if unpriced else _sum(own["amount"])
             out.append(Accrual(month, contract.provider, str(currency), used, Decimal(0), used, Decimal(0), 0))
     return out
 

@@ -41,7 +41,7 @@ class Billing:
         discounts: what is taken off.
         rounding: how a cell is rounded.
         fees_inside: whether what is charged by use stands in the lines of tokens.
-        added: cell -> what is added before currencies and discounts: (tokens, money).
+        added: cell -> what is added to it (tokens, money), in the currency of the bill, after discounts.
         dropped: cell -> calls from this moment on are not charged in it.
         moved: cell -> (cell, moment): calls of that cell from that moment on are charged here, too.
         off_list: cell -> what its lines take off their own list price.

@@ -16,6 +16,8 @@ from weighbridge.pipeline.invoice.cause import of_kind
 from weighbridge.pipeline.invoice.cells import Grouping, Key
 from weighbridge.pipeline.invoice.ledger import Charged, Ledger
 from weighbridge.pipeline.invoice.search import Explained, Search, Share
+from weighbridge.pipeline.invoice.sums import exactly
+from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.schemas.enumerations import ChargedBy, Confidence, LineKind, Status
 from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import framed
@@ -86,7 +88,8 @@ def _charged(rows: Sequence[Mapping[str, object]]) -> Charged:
     counted = [row["tokens"] for row in rows]
     listed = [(row["list_amount"], row["amount"]) for row in rows]
     known = all(value is not None for pair in listed for value in pair)
-    issued = [row["issued_at"] for row in rows if isinstance(row["issued_at"], datetime)]
+    # Lines of one cell on bills of several days have no day of issue that a rate could be of.
+    issued = {row["issued_at"].date() for row in rows if isinstance(row["issued_at"], datetime)}
     return Charged(
         tokens=None if None in counted else sum(int(str(count)) for count in counted),
         money=None if None in paid else sum((Decimal(str(each)) for each in paid), start=Decimal(0)),
@@ -95,12 +98,12 @@ def _charged(rows: Sequence[Mapping[str, object]]) -> Charged:
         closed=all(bool(row["closed"]) for row in rows),
         segments=tuple(sorted({str(row["segment"]) for row in rows if row["segment"]}))[:EVIDENCE_ROWS],
         tiers=tuple(sorted({str(row["service_tier"]) for row in rows if row["service_tier"]})),
-        issued_on=max(issued).date() if issued else None,
+        issued_on=issued.pop() if len(issued) == 1 else None,
         off_list=sum((Decimal(str(b)) - Decimal(str(a)) for a, b in listed), start=Decimal(0)) if known else None,
     )
 
 
-def compare(ledger: Ledger, months: Mapping[LineKind, Decimal], now: datetime, *, closed: bool) -> MonthResult:
+def compare(ledger: Ledger, months: Mapping[LineKind, Decimal | None], now: datetime, *, closed: bool) -> MonthResult:
     """Compare every cell.
 
     Args:
@@ -121,11 +124,13 @@ def compare(ledger: Ledger, months: Mapping[LineKind, Decimal], now: datetime, *
     for key, (ours, target) in sides.items():
         explained = found.get(key) or (_by_kind(key, ours, target) if key in gaps else None)
         cells.append(_compared(ledger, key, (ours, target), explained, calls.get(key, 0), now, closed=closed))
-    cells += [
-        _other(ledger, key, charged, months, now, closed=closed)
-        for key, charged in ledger.charged.items()
-        if key not in of_use
-    ]
+    begin, end = span_of(ledger.month, ledger.contract.zone)
+    lined = {key: each for key, each in ledger.charged.items() if key not in of_use}
+    # A credit, a discount or a minimum that was agreed and stands on no line is charged with nothing.
+    due = [Key(str(kind), begin, end) for kind, paid in months.items() if paid != 0]
+    told = {key.kind for key in lined}
+    lined_or_due = {**dict.fromkeys(key for key in due if key.kind not in told), **lined}
+    cells += [_other(ledger, key, each, months, now, closed=closed) for key, each in lined_or_due.items()]
     return MonthResult(ledger, tuple(sorted(cells, key=lambda cell: repr(cell.key))))
 
 
@@ -190,10 +195,11 @@ def _provisional(ledger: Ledger, key: Key, charged: Charged | None, now: datetim
 
 
 def _other(
-    ledger: Ledger, key: Key, charged: Charged, months: Mapping[LineKind, Decimal], now: datetime, *, closed: bool
-) -> Compared:
+    ledger: Ledger, key: Key, charged: Charged | None, months: Mapping[LineKind, Decimal | None], now: datetime, *,
+    closed: bool,
+) -> Compared:  # fmt: skip
     """Lines that are no use: held against the contract, or not at all where nobody can say what they should be."""
-    target = Figure(None, charged.money)
+    target = Figure(None, Decimal(0) if charged is None else charged.money)
     kind = None if key.kind is None else LineKind(key.kind)
     expected = None if kind is LineKind.TAX else months.get(kind, Decimal(0)) if kind else Decimal(0)
     ours = Figure(None, expected)
@@ -201,6 +207,7 @@ def _other(
     return _compared(ledger, key, (ours, target), explained, 0, now, closed=closed)
 
 
+@exactly
 def rows(result: MonthResult) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """The rows of `invoice_gap` and `invoice_cause`, one of each unit that both sides know."""
     gaps: list[dict[str, object]] = []

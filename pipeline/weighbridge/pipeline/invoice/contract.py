@@ -19,7 +19,7 @@ missing = "refuse"                 # a day without a rate: refuse, or nearest_be
 [rounding]                         # how it rounds what it charges
 places = 2
 mode = "half_even"                 # half_even, half_up, up or down
-per = "line"                       # line, day or period
+per = "line"                       # line or day
 
 [[discounts]]                      # applied in this order: discounts, volume, commitment, minimum, credits
 percent = "10"
@@ -59,7 +59,7 @@ from weighbridge.schemas.identity import NAME
 ON = ("charge_day", "period_end", "issue_day")
 MISSING = ("refuse", "nearest_before")
 MODES = ("half_even", "half_up", "up", "down")
-PER = ("line", "day", "period")
+PER = ("line", "day")
 _MOST_HOURS, _MOST_PLACES = 24 * 62, 18
 _HUNDRED = Decimal(100)
 

@@ -11,23 +11,26 @@ import polars as pl
 
 from weighbridge.pipeline.invoice.cause import all_causes
 from weighbridge.pipeline.invoice.compare import TOKENS, Compared, MonthResult
-from weighbridge.pipeline.invoice.zones import day_of
+from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargedBy, Confidence, FindingOrigin, LineKind, Severity, Status
 from weighbridge.schemas.finding import EVIDENCE_ROWS, Finding
 from weighbridge.schemas.identity import AttemptKey
 
 UNEXPLAINED, NOT_CHARGED = "invoice_unexplained", "usage_not_charged"
+OTHER_CURRENCY = "invoice_other_currency"
 UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
     "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
 )  # fmt: skip
-CODES = frozenset({UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, TOTAL, PROVISIONAL, *(c.code for c in all_causes())})
+_OWN = (UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, OTHER_CURRENCY, TOTAL, PROVISIONAL)
+CODES = frozenset({*_OWN, *(cause.code for cause in all_causes())})
 _CURES = {
     UNEXPLAINED: "Show the cells with `weighbridge invoice show`, hold the largest against the provider's own page, "
     "and dispute what nobody can explain.",
     NOT_CHARGED: "Nothing is to be done: it was used and not charged; expect it on a later bill.",
     UNKNOWN: "Give the price that is missing in a price file, or the rate of the currency, and reconcile again.",
-    CURRENCY: "Give the currency of these lines with a mapping, or the contract's `currency`; they are in no sum.",
+    CURRENCY: "Import these lines with a mapping that gives their currency; until then they are in no sum.",
+    OTHER_CURRENCY: "Say in the contract what the provider bills in, as currency; lines in another one are in no sum.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
     PROVISIONAL: "Wait until the billing period is closed and its lateness is over, then fetch the bill again and "
     "reconcile.",
@@ -142,7 +145,7 @@ def _finding(
         evidence=tuple(evidence),
         segments=tuple(sorted({each for cell in group.cells for each in cell.segments}))[:EVIDENCE_ROWS],
         first_day=min(day_of(cell.key.start, zone) for cell in group.cells),
-        last_day=max(day_of(cell.key.end, zone) for cell in group.cells),
+        last_day=max(last_day_of(cell.key.start, cell.key.end, zone) for cell in group.cells),
         cure=cure,
         origin=FindingOrigin.INVOICE,
     )
@@ -161,23 +164,27 @@ def _of_lines(result: MonthResult, lines: pl.DataFrame) -> Iterator[Finding]:
     """Lines without a currency, and lines nobody can place, by SKU."""
     cause = next(each for each in all_causes() if each.code == "unmapped_line")
     currency = result.ledger.currency
-    provider, month = result.ledger.contract.provider, result.ledger.month
+    provider, month, zone = result.ledger.contract.provider, result.ledger.month, result.ledger.contract.zone
     none = lines.filter(pl.col("currency").is_null())
     if none.height:
-        yield _of(none, CURRENCY, Severity.ERROR, _CURES[CURRENCY], provider, month, {})
+        yield _of(none, CURRENCY, Severity.ERROR, _CURES[CURRENCY], provider, month, zone, {})
+    others = lines.filter(pl.col("currency") != currency)
+    for (told,), own in sorted(others.partition_by("currency", as_dict=True).items(), key=lambda each: str(each[0])):
+        about = {"currency": str(told)}
+        yield _of(own, OTHER_CURRENCY, Severity.ERROR, _CURES[OTHER_CURRENCY], provider, month, zone, about)
     named = result.ledger.grouping
     fits = pl.Series(
         [named.fits(*row) for row in lines.select("kind", "model", "token_class").iter_rows()], dtype=pl.Boolean
     )
-    unplaced = lines.filter(~fits | (pl.col("currency") != currency).fill_null(value=False))
+    unplaced = lines.filter(~fits & (pl.col("currency") == currency))
     for (sku,), own in sorted(unplaced.partition_by("sku", as_dict=True).items(), key=lambda each: str(each[0])):
         about = {"sku": str(sku)} if sku else {}
-        yield _of(own, cause.code, cause.severity, cause.cure, provider, month, about, cause=cause.code)
+        yield _of(own, cause.code, cause.severity, cause.cure, provider, month, zone, about, cause=cause.code)
 
 
 def _of(
-    lines: pl.DataFrame, code: str, severity: Severity, cure: str, provider: str, month: str, about: Mapping[str, str],
-    *, cause: str | None = None,
+    lines: pl.DataFrame, code: str, severity: Severity, cure: str, provider: str, month: str, zone: str,
+    about: Mapping[str, str], *, cause: str | None = None,
 ) -> Finding:  # fmt: skip
     currencies = lines["currency"].unique().to_list()
     known = len(currencies) == 1 and currencies[0] is not None and not lines["amount"].null_count()
@@ -193,44 +200,62 @@ def _of(
         amount=paid,
         currency=currencies[0] if paid is not None else None,
         segments=tuple(sorted(set(lines["segment"].drop_nulls())))[:EVIDENCE_ROWS],
-        first_day=lines["start"].min().date(),  # type: ignore[union-attr]
-        last_day=lines["end"].max().date(),  # type: ignore[union-attr]
+        first_day=min(day_of(start, zone) for start in lines["start"]),
+        last_day=max(last_day_of(start, end, zone) for start, end in lines.select("start", "end").iter_rows()),
         cure=cure,
         origin=FindingOrigin.INVOICE,
     )
 
 
-def of_details(lake: Records, months: Collection[str]) -> Iterator[Finding]:
-    """Invoices whose own total is not what their lines add up to."""
+def of_details(lake: Records, months: Collection[tuple[str, str, str]]) -> Iterator[Finding]:
+    """Invoices whose own total is not what their lines add up to, or that have no line at all.
+
+    Args:
+        lake: with bills and their totals.
+        months: (provider, month, billing zone) that were compared.
+    """
+    zones = {provider: zone for provider, _, zone in months}
+    compared = {(provider, month) for provider, month, _ in months}
     details = lake.scan("invoice_detail").sort("revision").collect()
     details = details.unique(["provider", "invoice_id", "detail_id"], keep="last", maintain_order=True)
-    details = details.filter(pl.col("amount").is_not_null())
     lines = lake.scan("invoice_line").sort("revision").collect()
     lines = lines.unique(["provider", "invoice_id", "line_id"], keep="last", maintain_order=True)
     by = ["provider", "invoice_number", "currency"]
     totals = (
         details.rename({"invoice_id": "invoice_number"})
         .group_by(by)
-        .agg(total=pl.col("amount").sum(), month=pl.col("billing_start").min().dt.strftime("%Y-%m"))
+        .agg(total=_known_sum("amount"), begin=pl.col("billing_start").min())
     )
-    sums = (
-        lines.filter(pl.col("invoice_number").is_not_null())
-        .group_by(by)
-        .agg(lines=pl.len(), summed=pl.col("amount").sum(), segments=pl.col("segment").unique().sort())
+    numbered = lines.filter(pl.col("invoice_number").is_not_null())
+    sums = numbered.group_by(by).agg(
+        lines=pl.len(), summed=_known_sum("amount"), segments=pl.col("segment").unique().sort()
     )
-    both = totals.join(sums, on=by).filter(pl.col("total") != pl.col("summed")).sort(by)
-    for row in both.iter_rows(named=True):
-        if row["month"] in months:
+    # Of a provider whose lines name their invoice, an invoice that none of them names has no lines.
+    named = totals.filter(
+        pl.col("provider").is_in(numbered["provider"].unique().implode()), pl.col("total").is_not_null()
+    )
+    both = named.join(sums, on=by, how="left").with_columns(
+        summed=pl.when(pl.col("lines").is_null()).then(pl.lit(0).cast(pl.Decimal(38, 18))).otherwise("summed")
+    )
+    for row in both.filter(pl.col("total") != pl.col("summed")).sort(by).iter_rows(named=True):
+        zone = zones.get(row["provider"], "UTC")
+        month = None if row["begin"] is None else month_of(row["begin"], zone)
+        if (row["provider"], month) in compared and month is not None:
             yield Finding(
                 code=TOTAL,
                 severity=Severity.ERROR,
-                period=row["month"],
+                period=month,
                 subject={"provider": row["provider"], "invoice": row["invoice_number"]},
-                rows=row["lines"],
+                rows=row["lines"] or 0,
                 unit="rows",
                 amount=row["total"] - row["summed"],
                 currency=row["currency"],
-                segments=tuple(row["segments"][:EVIDENCE_ROWS]),
+                segments=tuple((row["segments"] or [])[:EVIDENCE_ROWS]),
                 cure=_CURES[TOTAL],
                 origin=FindingOrigin.INVOICE,
             )
+
+
+def _known_sum(name: str) -> pl.Expr:
+    """A sum that is not known where any part of it is not."""
+    return pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())

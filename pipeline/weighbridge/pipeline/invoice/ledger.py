@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -15,15 +15,16 @@ from weighbridge.pipeline.invoice.billing import Billing, Figure, Part, discount
 from weighbridge.pipeline.invoice.cells import Grouping, Key
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.rates import Rates, converted
-from weighbridge.pipeline.invoice.spans import Span, placed
+from weighbridge.pipeline.invoice.spans import MOMENT, Span, placed
 from weighbridge.pipeline.invoice.sums import guarded
 from weighbridge.pipeline.invoice.usage import AMOUNTS, CLASSES
-from weighbridge.pipeline.invoice.zones import day_of, local_day, span_of
+from weighbridge.pipeline.invoice.zones import day_of, last_day_of, local_day, span_of
 from weighbridge.schemas.enumerations import ChargedBy, LineKind
 
 Reprice = Callable[[pl.DataFrame], pl.DataFrame]
+_CELL = ("start", "end", "model", "tenant", "token_class")
 _PARTS = ("start", "end", "model", "tenant", "token_class", "day", "of_model", "of_class", "currency")
-_WHOLE = "whole"
+MILLION = Decimal(10) ** 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +114,35 @@ class Ledger:
         ]
         return [*found, *self._fees(billing)] if self.against is ChargedBy.INVOICE else found
 
-    def tail(self, billing: Billing, keys: Collection[Key]) -> dict[Key, list[tuple[datetime, int, Decimal | None]]]:
-        """Cell -> (moment, tokens, money) of its calls, the last one first."""
-        frame = (
-            self._long(billing)
-            .group_by("start", "end", "model", "tenant", "token_class", "at")
-            .agg(pl.col("tokens").sum(), pl.col("money").sum())
+    def tail(self, billing: Billing, gaps: Mapping[Key, tuple[Figure, datetime]]) -> dict[Key, datetime]:
+        """Cell -> the latest moment from which on its calls make up exactly so many tokens and so much money.
+
+        Args:
+            billing: how calls are charged.
+            gaps: cell -> what they should make up, as far as it is known, and the earliest moment to begin at.
+        """
+        if not gaps:
+            return {}
+        wanted = pl.DataFrame(
+            [(*key[1:], figure.tokens, figure.money, first) for key, (figure, first) in gaps.items()],
+            schema={**dict.fromkeys(_CELL[:2], MOMENT), **dict.fromkeys(_CELL[2:], pl.String), "of_tokens": pl.Int64,
+                    "of_money": pl.Decimal(38, 18), "earliest": MOMENT},
+            orient="row",
+        )  # fmt: skip
+        own = self._long(billing).join(wanted, on=_CELL, nulls_equal=True).filter(pl.col("at") >= pl.col("earliest"))
+        moments = own.group_by(*_CELL, "at", "of_tokens", "of_money").agg(
+            tokens=_known_sum("tokens"), money=_known_sum("money")
         )
-        out: defaultdict[Key, list[tuple[datetime, int, Decimal | None]]] = defaultdict(list)
-        for row in frame.sort("at", descending=True).iter_rows():
-            key = self._key(*row[:5])
-            if key in keys:
-                out[key].append((row[5], row[6], row[7]))
-        return dict(out)
+        from_end = moments.sort("at", descending=True).with_columns(
+            pl.col(name).cum_sum().over(_CELL) for name in ("tokens", "money")
+        )
+        same = pl.all_horizontal(
+            (pl.col(f"of_{name}").is_null() | (pl.col(name) == pl.col(f"of_{name}"))).fill_null(value=False)
+            for name in ("tokens", "money")
+        )
+        told = pl.col("of_tokens").is_not_null() | pl.col("of_money").is_not_null()
+        found = from_end.filter(same & told).group_by(_CELL).agg(pl.col("at").max())
+        return {self._key(*row[:5]): row[5] for row in found.iter_rows()}
 
     def _key(
         self, start: datetime, end: datetime, model: str | None, tenant: str | None, token_class: str | None
@@ -170,8 +187,13 @@ class Ledger:
         rows = placed(charged_calls(billing), self.spans).filter(pl.col("start").is_not_null())
         rows = rows.with_columns(day=local_day(pl.col("at"), self.contract.zone))
         whole = Key(LineKind.TOOL_FEE.value, *span_of(self.month, self.contract.zone))
-        fees = rows.filter(pl.col("amount_fees").is_not_null() & (pl.col("amount_fees") != 0))
-        summed = fees.group_by("day", "currency", maintain_order=True).agg(pl.col("amount_fees").sum())
+        # A use without a price is not free: what uses of its day cost is not known.
+        unknown = pl.col("amount_fees").is_null()
+        if "fee_kinds" in rows.columns:
+            unknown &= (pl.col("fee_kinds").list.len() > 0).fill_null(value=False)
+        fees = rows.filter((pl.col("amount_fees") != 0).fill_null(unknown))
+        paid_ = pl.when(pl.col("amount_fees").null_count() == 0).then(pl.col("amount_fees").sum())
+        summed = fees.group_by("day", "currency", maintain_order=True).agg(paid_.alias("amount_fees"))
         return [Part(whole, day, None, None, None, paid, currency) for day, currency, paid in summed.iter_rows()]
 
     def _figure(self, key: Key, parts: Sequence[Part], billing: Billing) -> Figure:
@@ -205,14 +227,28 @@ class Ledger:
         rate = self.rates.rate(part.currency, self.currency, on, nearest_before=nearest)
         return None if rate is None else converted(paid, rate)
 
-    def price_of(self, key: Key) -> Decimal | None:
-        """The one price a million tokens of a cell have; null where it is about several, or they have several."""
+    def more(self, key: Key, tokens: int, billing: Billing) -> list[Decimal]:
+        """What so many tokens more may cost in a cell, like any that are there, in the currency of the bill.
+
+        Nothing where the cell has several models that discounts, or several days that discounts or rates, tell apart.
+        """
         if key.token_class is None:
-            return None
-        own = self.calls.filter(pl.col("at") >= key.start, pl.col("at") < key.end)
+            return []
+        own = billing.calls.filter(pl.col("at") >= key.start, pl.col("at") < key.end)
         own = own if key.model is None else own.filter(pl.col("named") == key.model)
-        found = {self.prices.get(row, {}).get(key.token_class) for row in own["price_id"].unique()}
-        return found.pop() if len(found) == 1 else None
+        zone = self.contract.zone
+        first, last = day_of(key.start, zone), last_day_of(key.start, key.end, zone)
+        model = key.model if key.model is not None else _only(own["named"])
+        found: list[Decimal] = []
+        for row, currency in sorted(own.select("price_id", "currency").unique().drop_nulls().rows()):
+            price = self.prices.get(row, {}).get(key.token_class)
+            dated = currency != self.currency or any(each.first or each.end for each in billing.discounts)
+            if price is None or (dated and first != last) or (billing.discounts and model is None):
+                continue
+            part = Part(key, first, model, key.token_class, tokens, price * tokens / MILLION, currency)
+            paid = self._in_currency(key, part, billing)
+            found += [] if paid is None or paid in found else [paid]
+        return found
 
     def rate_day(self, key: Key, day: date, on: str) -> date | None:
         """The day whose rate converts a part; null where that is not known."""
@@ -256,6 +292,17 @@ def _from(frame: pl.DataFrame, key: Key, moment: object) -> pl.DataFrame:
     for name in ("start", "end", "model", "tenant", "token_class"):
         own &= pl.col(name).eq_missing(pl.lit(getattr(key, name)))
     return frame.filter(own)
+
+
+def _known_sum(name: str) -> pl.Expr:
+    """A sum that is not known where any part of it is not."""
+    return pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
+
+
+def _only(names: pl.Series) -> str | None:
+    """The one name there is; null where there are several."""
+    told = names.unique().to_list()
+    return told[0] if len(told) == 1 else None
 
 
 def _sum(values: Sequence[Any]) -> Any:

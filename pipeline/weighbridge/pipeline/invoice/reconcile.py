@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -19,9 +19,10 @@ from weighbridge.pipeline.invoice.pages import counted, groupings, latest_pages,
 from weighbridge.pipeline.invoice.prices import Pricing
 from weighbridge.pipeline.invoice.rates import Rates
 from weighbridge.pipeline.invoice.spans import periods
-from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms
+from weighbridge.pipeline.invoice.sums import exactly
+from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms, taken
 from weighbridge.pipeline.invoice.usage import calls
-from weighbridge.pipeline.invoice.zones import day_of, span_of
+from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.records import Records
@@ -70,6 +71,7 @@ class Books:
         return self.contracts.get(provider) or Contract(provider)
 
 
+@exactly
 def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | None = None) -> InvoiceResult:
     """Hold bills and usage pages against our own priced usage; write `invoice_gap`, `invoice_cause` and `finding`.
 
@@ -98,7 +100,8 @@ def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | 
         _write(lake, "invoice_gap", gaps, periods_)
         _write(lake, "invoice_cause", causes, periods_)
         found = [finding for result in results for finding in findings_of(result)]
-        found += of_details(lake, [result.ledger.month for result in results])
+        compared = [(result.ledger.contract, result.ledger.month) for result in results]
+        found += of_details(lake, [(told.provider, month_, told.zone) for told, month_ in compared])
         ordered = tuple(sorted(found, key=lambda f: (f.period, f.code, f.finding_id)))
         write_findings(lake, ordered, origin=FindingOrigin.INVOICE, periods=periods_)
     counts = pl.Series("status", [row["status"] for row in gaps], dtype=pl.String).value_counts().sort("status")
@@ -106,14 +109,16 @@ def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | 
     return InvoiceResult(about, dict(counts.iter_rows()), len(causes), ordered)
 
 
+@exactly
 def months_compared(
     lake: Records, books: Books, now: datetime, asked_for: Collection[str] | None = None
 ) -> list[MonthResult]:
     """The months that are asked for, all where null, of every provider, against its pages and its invoices."""
     lines, pages, rates = latest_lines(lake), latest_pages(lake), Rates.of(lake)
     out = []
-    used: dict[str, dict[str, Decimal]] = {}
-    closed = _closed(lake)
+    used: dict[str, dict[str, Decimal | None]] = {}
+    last = None if asked_for is None else max(asked_for, default="")
+    closed = _closed(lake, books)
     for provider in sorted({*providers_of(lines), *pages["provider"].unique()}):
         contract = books.contract(provider)
         told = charges(lines, contract, books.key)
@@ -121,7 +126,8 @@ def months_compared(
         of_pages = page_charges(pages, contract, books.key, by[0]) if by else told.clear()
         for month in sorted({*told["month"], *of_pages["month"]}):
             wanted = asked_for is None or month in asked_for
-            if not wanted and not contract.credits:
+            # What is left of a credit is told by the months before the one that is asked for.
+            if not wanted and (not contract.credits or month > (last or "")):
                 continue
             asked = _Asked(lake, books, contract, month, rates, now, provider in closed and month in closed[provider])
             if wanted and of_pages.filter(pl.col("month") == month).height:
@@ -129,20 +135,21 @@ def months_compared(
             if told.filter(pl.col("month") == month).height:
                 result, terms = asked.against_invoice(told, of_pages, used.setdefault(provider, {}))
                 out += [result] if wanted else []
-                for credit in terms.credits:
-                    used[provider][credit.name] = used[provider].get(credit.name, Decimal(0)) + credit.used
+                used[provider] |= taken(used[provider], terms, contract.credits, asked.first_day)
     return out
 
 
-def _closed(lake: Records) -> dict[str, set[str]]:
-    """Provider -> months of which it says that the billing period is closed."""
+def _closed(lake: Records, books: Books) -> dict[str, set[str]]:
+    """Provider -> months, by the billing zone, of which it says for every account that the billing period is closed."""
     rows_ = lake.scan("invoice_detail").sort("revision").collect()
     last = rows_.unique(["provider", "invoice_id", "detail_id"], keep="last")
-    shut = last.filter(pl.col("billing_status") == str(BillingStatus.CLOSED), pl.col("billing_start").is_not_null())
+    told = last.filter(pl.col("billing_status").is_not_null(), pl.col("billing_start").is_not_null())
     out: dict[str, set[str]] = {}
-    for provider, start in shut.select("provider", "billing_start").iter_rows():
-        out.setdefault(provider, set()).add(f"{start:%Y-%m}")
-    return out
+    still: dict[str, set[str]] = {}
+    for provider, start, status in told.select("provider", "billing_start", "billing_status").iter_rows():
+        into = out if status == BillingStatus.CLOSED else still
+        into.setdefault(provider, set()).add(month_of(start, books.contract(provider).zone))
+    return {provider: months - still.get(provider, set()) for provider, months in out.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +164,18 @@ class _Asked:
     now: datetime
     closed: bool
 
+    @property
+    def first_day(self) -> date:
+        """The first day of the month."""
+        return date.fromisoformat(f"{self.month}-01")
+
     def against_pages(self, pages: pl.DataFrame) -> MonthResult:
         """Its usage pages."""
         ledger = self._ledger(pages, ChargedBy.USAGE_PAGE, None)
         return compare(ledger, {}, self.now, closed=False)
 
     def against_invoice(
-        self, lines: pl.DataFrame, pages: pl.DataFrame, used: Mapping[str, Decimal]
+        self, lines: pl.DataFrame, pages: pl.DataFrame, used: Mapping[str, Decimal | None]
     ) -> tuple[MonthResult, MonthTerms]:
         """Its bills."""
         own = lines.filter(pl.col("month") == self.month)
@@ -174,10 +186,10 @@ class _Asked:
         ledger = self._ledger(lines.filter(pl.col("currency") == currency), ChargedBy.INVOICE, currency)
         ledger = replace(ledger, counted=counted(pages.filter(pl.col("month") == self.month), ledger))
         given = ledger.predicted(ledger.agreed)
-        usage = sum((figure.money for figure in given.values() if figure.money is not None), start=Decimal(0))
-        first = day_of(span_of(self.month, self.contract.zone)[0], self.contract.zone)
-        terms = month_terms(self.contract, usage, first, used)
-        asked = {kind: paid for kind, paid in terms.lines.items() if self._agreed(kind)}
+        paid = [figure.money for figure in given.values()]
+        usage = sum((each for each in paid if each is not None), start=Decimal(0)) if None not in paid else None
+        terms = month_terms(self.contract, usage, self.first_day, used)
+        asked = {kind: due for kind, due in terms.lines.items() if self._agreed(kind)}
         result = compare(ledger, asked, self.now, closed=self.closed)
         return replace(result, notes={"terms": terms, "lines": own}), terms
 

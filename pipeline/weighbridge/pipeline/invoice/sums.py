@@ -1,15 +1,38 @@
-"""Sums that cannot overflow in silence: what would not fit stops with what to do, before anything is added up."""
+"""Sums that cannot overflow, or be rounded, in silence.
+
+What would not fit stops with what to do, before anything is added up. A column of money holds 38 digits and the usual
+context of Python's decimals only 28, so a sum of millions in a small currency would lose its last digits: work on bills
+is done in a context that holds them all.
+"""
 
 from __future__ import annotations
 
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import polars as pl
 
+from weighbridge.pipeline.invoice.rates import WIDE
 from weighbridge.schemas.errors import ContractError
+
+Asked = ParamSpec("Asked")
+Given = TypeVar("Given")
 
 LARGEST_TOKENS = 2**63
 LARGEST_MONEY = Decimal(10) ** 20
+
+
+def exactly(work: Callable[Asked, Given]) -> Callable[Asked, Given]:
+    """The same work, with sums and differences of money that keep every digit a column may have."""
+
+    @wraps(work)
+    def wide(*args: Asked.args, **named: Asked.kwargs) -> Given:
+        with localcontext(WIDE):
+            return work(*args, **named)
+
+    return wide
 
 
 def guarded(rows: pl.DataFrame, tokens: str, money: str) -> pl.DataFrame:

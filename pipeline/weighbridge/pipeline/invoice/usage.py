@@ -55,9 +55,9 @@ def calls(
     read = lake.scan("reading", first=first, last=last, columns=wanted).filter(
         pl.col("provider") == provider, pl.col("report") == 0, pl.col("verdict") != str(Verdict.CONTRADICTORY)
     )
-    told = read.sort("source", "revision").group_by(CALL, maintain_order=True).agg(pl.all().exclude(CALL))
-    kept = told.with_columns(_pick=pl.col("source").list.eval(pl.element() == pl.element().first()).list.sum() - 1)
-    rows = kept.with_columns(pl.exclude(*CALL, "_pick").list.get(pl.col("_pick"))).drop("_pick")
+    # The first source by name comes last, and of it the last revision.
+    ordered = read.sort("source", "revision", descending=[True, False], maintain_order=True)
+    rows = ordered.unique(list(CALL), keep="last", maintain_order=True)
     known = rows.join(_attempts(lake, span), on=list(KEY), how="left")
     priced = _priced(lake, span)
     joined = known.join(priced, on=list(REPORT), how="left").with_columns(

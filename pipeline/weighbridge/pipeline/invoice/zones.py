@@ -31,6 +31,11 @@ def day_of(moment: datetime, zone: str) -> date:
     return moment.astimezone(ZoneInfo(zone)).date()
 
 
+def last_day_of(start: datetime, end: datetime, zone: str) -> date:
+    """The last day of a period, whose end is no part of it."""
+    return day_of(max(start, end - timedelta(microseconds=1)), zone)
+
+
 def month_of(moment: datetime, zone: str) -> str:
     """The month a moment lies in, `YYYY-MM`."""
     return f"{day_of(moment, zone):%Y-%m}"

@@ -12,10 +12,9 @@ Worked example (the last two calls are not there yet):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 
 from weighbridge.pipeline.invoice.billing import Billing, Figure
 from weighbridge.pipeline.invoice.cause import Cause
@@ -32,25 +31,19 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
     late = timedelta(hours=ledger.contract.lateness_hours)
     # A cell without any line is not late but not charged; while its period is open, it is provisional.
     keys = {key for key in left if key.kind == LineKind.TOKENS and key in ledger.charged}
-    before = {key: _before(key, given) for key in keys}
-    tails = ledger.tail(billing, {*keys, *(key for key in before.values() if key)})
     priced = set(ledger.calls["currency"].drop_nulls())
     plain = not any(getattr(billing, name) for name in _PLAIN) and priced <= {ledger.currency}
     by_money = ledger.against is ChargedBy.INVOICE and plain
     dropped, moved = dict(billing.dropped), dict(billing.moved)
-    for key in sorted(keys, key=repr):
-        target, ours = left[key], given.get(key)
-        if ours is None:
-            continue
-        gap = _gap(target, ours, by_money=by_money)
-        cut = _cut(tails.get(key, []), gap, key.end - late, -1)
-        if cut is not None:
-            dropped[key] = cut
-            continue
-        source = before[key]
-        cut = None if source is None else _cut(tails.get(source, []), gap, source.end - late, 1)
-        if cut is not None and source is not None:
-            moved[key] = (source, cut)
+    missing = {
+        key: _gap(target, given[key], by_money=by_money) for key, target in left.items() if key in keys and key in given
+    }
+    dropped |= ledger.tail(billing, {key: (_negative(gap), key.end - late) for key, gap in missing.items()})
+    beside = {key: _before(key, given) for key in missing if key not in dropped}
+    wanted = {key: source for key, source in beside.items() if source is not None}
+    # A cell may be the one before of one other at most, so what is asked of it is one thing.
+    cuts = ledger.tail(billing, {source: (missing[key], source.end - late) for key, source in wanted.items()})
+    moved |= {key: (source, cuts[source]) for key, source in wanted.items() if source in cuts}
     if (dropped, moved) == (billing.dropped, billing.moved):
         return None
     return replace(billing, dropped=dropped, moved=moved)
@@ -62,20 +55,8 @@ def _gap(target: Figure, ours: Figure, *, by_money: bool) -> Figure:
     return Figure(tokens, money)
 
 
-def _cut(
-    tail: Sequence[tuple[datetime, int, Decimal | None]], gap: Figure, earliest: datetime, sign: int
-) -> datetime | None:
-    """The moment from which on calls make up a gap exactly; null where there is none."""
-    tokens, money = 0, Decimal(0)
-    for at, count, paid in tail:
-        if at < earliest:
-            return None
-        tokens += sign * count
-        money += sign * (paid or 0)
-        told = [ours == theirs for ours, theirs in ((tokens, gap.tokens), (money, gap.money)) if theirs is not None]
-        if told and all(told):
-            return at
-    return None
+def _negative(gap: Figure) -> Figure:
+    return Figure(None if gap.tokens is None else -gap.tokens, None if gap.money is None else -gap.money)
 
 
 def _before(key: Key, given: Mapping[Key, Figure]) -> Key | None:

@@ -1,7 +1,7 @@
 """The provider counts calls that no agent and no log of ours told of.
 
 A cell with lines and no call of ours is this as a whole. Elsewhere, where the line or the provider's usage page counts
-more tokens of a class than our calls have, it is these tokens at the one price their class has in the cell. It is asked
+more tokens of a class than our calls have, it is these tokens at a price their class has in the cell. It is asked
 last: a difference that anything else gives exactly is not traffic of somebody.
 
 Worked example (input at 2 a million):
@@ -14,15 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 
 from weighbridge.pipeline.invoice.billing import Billing, Figure
 from weighbridge.pipeline.invoice.cause import Cause
 from weighbridge.pipeline.invoice.cells import Key
 from weighbridge.pipeline.invoice.ledger import Ledger
 from weighbridge.schemas.enumerations import LineKind
-
-_MILLION = Decimal(10) ** 6
 
 
 def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Billing | None:
@@ -33,18 +30,23 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
             continue
         ours = given.get(key)
         if ours is None:
-            # Nothing of ours is in the cell: whatever its lines charge.
+            # Nothing of ours is in the cell: whatever its lines charge. What they give back is no traffic.
+            if (target.tokens or 0) < 0 or (target.money or 0) < 0:
+                continue
             added[key] = Figure(target.tokens or 0, target.money)
             continue
         counted = target.tokens if target.tokens is not None else ledger.counted.get(key)
         if counted is None or ours.tokens is None or counted <= ours.tokens:
             continue
         more = counted - ours.tokens
-        price = ledger.price_of(key)
         if target.money is None:
             added[key] = Figure(more, None)
-        elif price is not None:
-            added[key] = Figure(more, price * more / _MILLION)
+            continue
+        # Where the cell has several prices, theirs is the one that gives what was charged.
+        paid = ledger.more(key, more, billing)
+        exact = [each for each in paid if ours.money is not None and ours.money + each == target.money]
+        if exact or len(paid) == 1:
+            added[key] = Figure(more, (exact or paid)[0])
     return replace(billing, added=added) if added != billing.added else None
 
 
