@@ -66,8 +66,17 @@ def rows_where(condition: Expr) -> Expr:
 
 
 def beyond(*names: str) -> Expr:
-    """Whether any of these counts is larger than any attempt can be."""
-    return reduce(or_, ((nw.col(name) > LARGEST).fill_null(value=False) for name in names))
+    """Whether any of these counts is larger, either way, than any attempt can be."""
+    return reduce(or_, (_is_beyond(nw.col(name)) for name in names))
+
+
+def _is_beyond(count: Expr) -> Expr:
+    return ((count > LARGEST) | (count < -LARGEST)).fill_null(value=False)
+
+
+def within(count: Expr, most: int = LARGEST) -> Expr:
+    """The count where it is from 0 to `most`, else null: what is multiplied must not run over 64 bits."""
+    return nw.when((count >= 0) & (count <= most)).then(count)
 
 
 def first_of(cases: Sequence[tuple[Expr, Expr]], otherwise: Expr) -> Expr:

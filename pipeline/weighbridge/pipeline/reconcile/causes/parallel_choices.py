@@ -21,8 +21,11 @@ from __future__ import annotations
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.explain.cause import Candidate, Cause
-from weighbridge.pipeline.reconcile.frames import Expr, tokens
+from weighbridge.pipeline.reconcile.frames import Expr, tokens, within
 from weighbridge.schemas.enumerations import Direction, Grade, Severity, TokenClass
+
+# More choices than any call can ask for; so many prompts of the largest size still fit into 64 bits.
+_MOST = 2**20
 
 
 def _seen(amount: Expr) -> Expr:
@@ -31,13 +34,14 @@ def _seen(amount: Expr) -> Expr:
 
 def _candidate(direction: Direction) -> tuple[Candidate, ...]:
     if direction is Direction.OUTPUT:
-        beams = nw.col("choices") * nw.col("beam_depth") - nw.col("beam_output")
+        beams = within(nw.col("choices"), _MOST) * within(nw.col("beam_depth")) - nw.col("beam_output")
         return (Candidate(_seen(beams), TokenClass.OUTPUT_VISIBLE),)
-    further = nw.col("choices") - tokens(1)
+    further = within(nw.col("choices"), _MOST) - tokens(1)
+    more = nw.when(further > 0).then(further)
     amounts = (
         tokens(0) - nw.col("shared_input"),
-        tokens(0) - nw.when(further > 0).then(further * nw.col("reported")),
-        nw.when(further > 0).then(further * nw.col("observed")),
+        tokens(0) - more * within(nw.col("reported")),
+        more * within(nw.col("observed")),
     )
     return tuple(Candidate(_seen(amount), TokenClass.INPUT_UNCACHED) for amount in amounts)
 

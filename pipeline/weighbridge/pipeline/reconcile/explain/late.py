@@ -14,13 +14,14 @@ import polars as pl
 
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
 from weighbridge.pipeline.reconcile.explain.requests import READ, REQUESTS, requests, with_depth
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Frame, latest, rows_where, total
+from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Frame, beyond, latest, rows_where, total
 from weighbridge.schemas.enumerations import ChildKind, Direction, FinishReason, Verdict
 
 CHILDREN = ("ended_choices", *(f"iterations_{direction}" for direction in Direction), *REQUESTS)
 RUNNING = tuple(f"{which}_{direction}" for which in ("first", "last", "sum") for direction in Direction)
 CHILD_READ = (*KEY, "day", "source", "child", "revision", "kind", "finish_reason", *READ)
 OWN_END = (FinishReason.STOP, FinishReason.TOOL_CALLS)
+_COUNTS = ("input_computed", "output_computed")
 _PART_KEY = (*KEY, "source", "child", "report")
 
 
@@ -38,8 +39,12 @@ def of_children(children: Frame) -> Frame:
     Returns:
         `KEY` and `CHILDREN`; of several sources the one that tells most.
     """
-    rows = latest(children, (*KEY, "source", "child")).with_columns(
-        choice=nw.col("kind") == ChildKind.CHOICE, iteration=nw.col("kind") == ChildKind.ITERATION
+    seen = latest(children, (*KEY, "source", "child"))
+    # A call inside an answer that is larger than any can be says nothing: its sums must not hide those of others.
+    plausible = {name: nw.when(~beyond(name)).then(nw.col(name)) for name in _COUNTS}
+    rows = seen.with_columns(
+        **plausible,
+        choice=nw.col("kind") == ChildKind.CHOICE, iteration=nw.col("kind") == ChildKind.ITERATION,
     )
     told = {
         f"iterations_{direction}": total(nw.when(nw.col("iteration")).then(nw.col(f"{direction}_computed")))

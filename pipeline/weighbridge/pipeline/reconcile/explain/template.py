@@ -11,11 +11,13 @@ import narwhals as nw
 import polars as pl
 
 from weighbridge.pipeline.reconcile.engines.sums import exact_sum
-from weighbridge.pipeline.reconcile.frames import Expr, Frame, tokens
+from weighbridge.pipeline.reconcile.frames import Expr, Frame, tokens, within
 from weighbridge.schemas.enumerations import Grade
 
 CELL = ("cell_provider", "cell_model", "cell_template", "cell_counts_messages")
 LEAST_ATTEMPTS = 3
+# Tokens of the largest gap for each of so many messages still fit into 64 bits.
+_MOST_MESSAGES = 2**20
 # Providers, tokens a request, tokens a message with its role. OpenAI's cookbook (how to count tokens with tiktoken):
 # every reply is primed with 3; a message has 3 around it, 4 in the first chat models, and the token of its role.
 PUBLISHED = ((("openai", "azure"), 3, 4), (("openai", "azure"), 3, 5))
@@ -32,9 +34,14 @@ def with_cell(rows: Frame) -> Frame:
         cell_provider=nw.col("provider").fill_null(""),
         cell_model=nw.col("model").fill_null(""),
         cell_template=nw.col("template").fill_null(""),
-        cell_counts_messages=~nw.col("messages").is_null(),
-        cell_messages=nw.col("messages").fill_null(0),
+        cell_counts_messages=~_messages().is_null(),
+        cell_messages=_messages().fill_null(0),
     )
+
+
+def _messages() -> Expr:
+    """How many messages a prompt has; a number that no prompt can have is none."""
+    return within(nw.col("messages"), _MOST_MESSAGES)
 
 
 def is_pupil() -> Expr:
