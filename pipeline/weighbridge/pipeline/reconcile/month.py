@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property
 
 import polars as pl
@@ -24,7 +24,7 @@ from weighbridge.pipeline.reconcile.frames import KEY, Frame, collected, frame_o
 from weighbridge.pipeline.reconcile.match import attempts, coverage, match, matched, reports, shares
 from weighbridge.pipeline.reconcile.match.lateness import Lateness
 from weighbridge.pipeline.reconcile.match.links import NOTHING, Links, linked
-from weighbridge.pipeline.reconcile.match.members import members
+from weighbridge.pipeline.reconcile.match.members import groups, of_groups, undecided
 from weighbridge.pipeline.reconcile.match.placement import Placement, placed
 from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.pipeline.reconcile.period import ends, month_of
@@ -75,8 +75,17 @@ class Month:
     @cached_property
     def links(self) -> Links:
         """Which attempts of the month are the same, and which are tries of one request."""
-        held = members(self.dated)
-        return linked(held) if held.height else NOTHING
+        held = groups(self.near)
+        few = of_groups(held, self.near)
+        found = linked(few) if few.height else NOTHING
+        return found.with_undecided(undecided(held, self.near))
+
+    def near(self, table: str, columns: Sequence[str]) -> pl.LazyFrame:
+        """Rows of a table by their own day, those of a day before and after the month too."""
+        first, last = ends(self.period)
+        begin = first if first == date.min else first - timedelta(days=1)
+        end = last if last == date.max else last + timedelta(days=1)
+        return self.lake.scan(table, first=begin, last=end, columns=columns)
 
     def dated(self, table: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
         """Rows of a table by their own day."""

@@ -221,6 +221,46 @@ def test_an_id_that_everything_has_is_no_group(world: World) -> None:
     assert weighed(world).outcome(2)[-1] == "NOT_COMPARED"
 
 
+def test_in_a_group_too_large_no_usage_is_missing_where_another_has_it(world: World) -> None:
+    """Of 33 attempts with one id the first was seen only and the others reported only: any of them may be its own."""
+    engine(world, 1, 40, usage_expected=True, **at(0))
+    for number in range(2, LARGEST_GROUP + 2):
+        gateway(world, number, 45, **at(1))
+    named(world, 7, *range(1, LARGEST_GROUP + 2))
+    out = weighed(world)
+    assert (out.outcome(1)[-1], out.causes(1), met(out, 1)) == ("NOT_COMPARED", {}, ("ambiguous", None))
+    assert "usage_missing" not in out.codes
+
+
+def test_in_a_group_too_large_usage_is_missing_where_nobody_has_it(world: World) -> None:
+    """33 attempts with one id: all others have both sides, so the first has no usage at all."""
+    engine(world, 1, 40, usage_expected=True, **at(0))
+    for number in range(2, LARGEST_GROUP + 2):
+        engine(world, number, 45, **at(1))
+        world.reading(number, input_total=45)
+    named(world, 7, *range(1, LARGEST_GROUP + 2))
+    assert weighed(world).causes(1) == {"usage_missing": -40}
+
+
+@pytest.mark.parametrize("month", ["2026-03", "2026-04", None])
+def test_the_two_sides_of_an_attempt_meet_over_a_months_end(world: World, month: str | None) -> None:
+    """Seen a second before midnight of the last of March, logged a second after it: one attempt, and it is March's."""
+    midnight = datetime(2026, 4, 1, tzinfo=UTC)
+    begun = {"arrived_at": midnight - timedelta(seconds=1), "total_us": 3_000_000}
+    engine(world, 1, 40, usage_expected=True, day=begun["arrived_at"].date(), **begun)
+    ended = {"arrived_at": midnight + timedelta(seconds=1), "total_us": 500_000}
+    gateway(world, 2, 40, day=midnight.date(), **ended)
+    world.tables["reading"][-1]["day"] = midnight.date()
+    named(world, 7, 1, 2)
+    world.tables["alias"][0]["day"], world.tables["alias"][1]["day"] = begun["arrived_at"].date(), midnight.date()
+    out = weighed(world, month=month)
+    if month != "2026-04":
+        assert (out.outcome(1), met(out, 1)) == ((40, 40, 0, 0, "MATCHED"), ("time", None))
+    if month != "2026-03":
+        assert (out.outcome(2), met(out, 2)) == ((None, None, None, None, "NOT_COMPARED"), ("time", [1]))
+    assert not {"usage_missing", "unmatched_report"} & set(out.codes)
+
+
 def test_no_order_of_rows_changes_a_link(world: World) -> None:
     """Groups of every kind, shuffled."""
     draw = random.Random(4)

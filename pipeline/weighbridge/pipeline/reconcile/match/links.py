@@ -80,6 +80,29 @@ class Links:
             attempt_lo=pl.coalesce("to_lo", "attempt_lo"), attempt_hi=pl.coalesce("to_hi", "attempt_hi")
         ).select(names)
 
+    def with_undecided(self, keys: pl.DataFrame) -> Links:
+        """The links with attempts that belong to nobody for certain, and whose candidates are too many to be named."""
+        fresh = keys.join(self.ambiguous, on=list(KEY), how="anti")
+        if self.twins.height:
+            fresh = fresh.join(self.twins, on=list(KEY), how="anti")
+            fresh = fresh.join(self.twins.select(attempt_lo="to_lo", attempt_hi="to_hi"), on=list(KEY), how="anti")
+        if fresh.is_empty():
+            return self
+        nobody = fresh.with_columns(candidates=pl.lit([], dtype=pl.List(pl.String))).select(*AMBIGUOUS)
+        known = self.related.with_columns(
+            pl.col("unsure") | pl.struct(KEY).is_in(fresh.select(pl.struct(KEY)).to_series().implode())
+        )
+        added = fresh.join(self.related, on=list(KEY), how="anti").with_columns(unsure=pl.lit(value=True))
+        related = pl.concat(
+            [
+                known,
+                added.select(
+                    pl.col(n) if n in added.columns else pl.lit(None, dtype=k).alias(n) for n, k in RELATED.items()
+                ),
+            ]
+        )
+        return Links(self.twins, pl.concat([self.ambiguous, nobody]).sort(KEY), related.sort(KEY))
+
 
 @dataclass(slots=True)
 class _Found:

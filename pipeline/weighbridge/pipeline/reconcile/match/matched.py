@@ -49,7 +49,8 @@ def told(reconciled: pl.DataFrame, links: Links, read: Read) -> pl.DataFrame:
         open_ones = pl.col("_others").is_not_null() & ~certain.fill_null(value=False)
         rows = rows.with_columns(
             matched_by=pl.when(open_ones).then(pl.lit(ambiguous)).otherwise("matched_by"),
-            candidates=pl.when(open_ones).then("_others"),
+            # Of a group that is too large to be looked at none is named.
+            candidates=pl.when(open_ones & pl.col("_others").list.len().gt(0)).then("_others"),
         ).drop("_others")
     return rows.select(*reconciled.columns, "candidates")
 

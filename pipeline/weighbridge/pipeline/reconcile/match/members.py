@@ -1,7 +1,11 @@
 """The groups of a month that `links` looks at: attempts of one request, and attempts that share an identifier.
 
 Most requests have one attempt and most identifiers belong to one, so only the few others are held. Rows are those of
-the month by their own day; a request whose tries lie on both sides of a month's end is no group.
+the month by their own day, and of a day on either side of it: tries and twins lie within minutes of one another, and
+where these are those about a month's end, both months see the same group.
+
+A group that is too large to be looked at says nothing about its attempts: of those that have one side only, where
+others have the other side about then, neither usage nor attempt is missing for certain (`undecided`).
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from weighbridge.schemas.enumerations import Direction
 # Requests are counted so many at a time, by a part of their key.
 _AT_ONCE = 2_000_000
 _SECOND = 1_000_000
+_PLACE = ("by_request", "hi", "lo")
 Dated = Callable[[str, list[str]], pl.LazyFrame]
 
 
@@ -28,7 +33,17 @@ def members(dated: Dated) -> pl.DataFrame:
     Args:
         dated: gives columns of a table of the month, by the rows' own day.
     """
-    grouped = pl.concat([_of_requests(dated), _of_identifiers(dated)]).with_row_index("place")
+    return of_groups(groups(dated), dated)
+
+
+def groups(dated: Dated) -> pl.DataFrame:
+    """by_request, hi, lo, attempt_lo, attempt_hi of what several attempts have, however many they are."""
+    return pl.concat([_of_requests(dated), _of_identifiers(dated)])
+
+
+def of_groups(held: pl.DataFrame, dated: Dated) -> pl.DataFrame:
+    """`members`, of groups that are small enough to be looked at."""
+    grouped = held.filter(pl.len().over(_PLACE) <= LARGEST_GROUP)
     if grouped.is_empty():
         return pl.DataFrame(schema=MEMBER)
     # Numbers of groups are made of what they share, so that they are the same in any order of rows.
@@ -72,6 +87,47 @@ def members(dated: Dated) -> pl.DataFrame:
     return whole.select(pl.col(name).cast(kind) for name, kind in MEMBER.items()).sort("group", *KEY)
 
 
+def undecided(held: pl.DataFrame, dated: Dated) -> pl.DataFrame:
+    """attempt_lo, attempt_hi of attempts with one side that a group too large to be looked at may have the other of.
+
+    Of a group those count that have one side only, and an attempt with the other side a day off at most. What failed
+    owes no report, so that of nobody is its own.
+
+    Args:
+        held: `groups`.
+        dated: as for `members`.
+    """
+    crowds = held.filter(pl.len().over(_PLACE) > LARGEST_GROUP)
+    if crowds.is_empty():
+        return crowds.select(KEY)
+    keys = crowds.lazy().select(KEY).unique()
+    counts = [f"{d}_{by}" for d in Direction for by in ("computed", "recounted")]
+    fine = ~pl.col("status").is_in([str(status) for status in match.OWES_NOTHING]).fill_null(value=False)
+    seen = dated("attempt", [*KEY, "day", "status", *counts]).filter(
+        pl.any_horizontal(pl.col(name).is_not_null() for name in counts)
+    )
+    told = dated("reading", [*KEY, "day", *(f"{d}_total" for d in Direction)]).filter(
+        pl.any_horizontal(pl.col(f"{d}_total").is_not_null() for d in Direction)
+    )
+    sides = [
+        frame.join(keys, on=list(KEY), how="semi").group_by(KEY).agg(pl.col("day").min(), fine=owes).collect()
+        for frame, owes in ((seen, fine.all()), (told, pl.lit(value=True)))
+    ]
+    observed = sides[0].join(sides[1], on=list(KEY), how="anti").filter("fine")
+    reported = sides[1].join(sides[0], on=list(KEY), how="anti")
+    ours, theirs = (
+        crowds.join(one, on=list(KEY), how="inner").select(*_PLACE, *KEY, "day") for one in (observed, reported)
+    )
+    return pl.concat([_beside(ours, theirs), _beside(theirs, ours)]).unique().sort(KEY)
+
+
+def _beside(ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Those of which another of the same group is a day off at most."""
+    days = others.select(*_PLACE, "day").unique()
+    near = pl.concat([days.with_columns(pl.col("day").dt.offset_by(f"{by}d")) for by in (-1, 0, 1)]).unique()
+    return ones.join(near, on=[*_PLACE, "day"], how="semi").select(KEY)
+
+
 def _of_requests(dated: Dated) -> pl.DataFrame:
     """by_request, hi, lo, attempt_lo, attempt_hi of requests with several attempts."""
     wanted = [*KEY, "request_hi", "request_lo"]
@@ -93,12 +149,11 @@ def _of_identifiers(dated: Dated) -> pl.DataFrame:
 
 
 def _crowded(rows: pl.LazyFrame, *, by_request: bool) -> pl.DataFrame:
-    """What belongs to more than one attempt, and to few enough."""
+    """What belongs to more than one attempt."""
     differs = pl.any_horizontal(pl.col(name).min() != pl.col(name).max() for name in KEY)
     several = rows.group_by("hi", "lo").agg(several=differs).filter("several").select("hi", "lo")
     held = rows.join(several, on=["hi", "lo"], how="semi").select("hi", "lo", *KEY).unique()
-    few = held.filter(pl.len().over("hi", "lo") <= LARGEST_GROUP)
-    return few.select(pl.lit(by_request).alias("by_request"), "hi", "lo", *KEY).collect(engine="streaming")
+    return held.select(pl.lit(by_request).alias("by_request"), "hi", "lo", *KEY).collect(engine="streaming")
 
 
 _EMPTY = pl.DataFrame(
