@@ -75,10 +75,18 @@ class Month:
     @cached_property
     def links(self) -> Links:
         """Which attempts of the month are the same, and which are tries of one request."""
-        held = groups(self.near)
-        few = of_groups(held, self.near)
+        few = of_groups(self._groups, self.near)
         found = linked(few) if few.height else NOTHING
-        return found.with_undecided(undecided(held, self.near))
+        return found.with_undecided(undecided(self._groups, self.near))
+
+    @cached_property
+    def grouped(self) -> pl.DataFrame:
+        """attempt_lo, attempt_hi of all attempts that links were looked for between."""
+        return self._groups.select(KEY).unique()
+
+    @cached_property
+    def _groups(self) -> pl.DataFrame:
+        return groups(self.near)
 
     def near(self, table: str, columns: Sequence[str]) -> pl.LazyFrame:
         """Rows of a table by their own day, those of a day before and after the month too."""

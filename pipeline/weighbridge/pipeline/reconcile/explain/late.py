@@ -44,7 +44,8 @@ def of_children(children: Frame) -> Frame:
     plausible = {name: nw.when(~beyond(name)).then(nw.col(name)) for name in _COUNTS}
     rows = seen.with_columns(
         **plausible,
-        choice=nw.col("kind") == ChildKind.CHOICE, iteration=nw.col("kind") == ChildKind.ITERATION,
+        choice=nw.col("kind") == ChildKind.CHOICE,
+        iteration=nw.col("kind") == ChildKind.ITERATION,
     )
     told = {
         f"iterations_{direction}": total(nw.when(nw.col("iteration")).then(nw.col(f"{direction}_computed")))
