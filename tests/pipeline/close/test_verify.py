@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.close.conftest import Office, contents, key_of
+from tests.pipeline.close.conftest import FILE_A, Office, contents, key_of
 
 from weighbridge.pipeline.close import pins, recompute
 from weighbridge.pipeline.close.close import row_of
@@ -277,3 +278,24 @@ def test_a_link_in_place_of_a_folder_is_named(closed: Office, tmp_path: Path, na
     (closed.pack() / name).symlink_to(tmp_path / "moved")
     found = of(closed, figures=False)
     assert name in {difference.where for difference in found.differences}
+
+
+@pytest.mark.parametrize("shared", ["request", "alias"])
+def test_a_close_holds_both_sides_of_an_attempt_that_met_over_its_end(office: Office, shared: str) -> None:
+    """Seen on 31 March, logged under a key of its own on 1 April: recomputed from the pack alone, they meet again."""
+    asked = {"request_hi": 5, "request_lo": 5} if shared == "request" else {}
+    office.file(FILE_A)
+    office.attempt(1, "2026-03-31T23:59:59", total_us=3_000_000, **asked)
+    office.attempt(2, "2026-04-01T00:00:01", total_us=500_000, source="gateway", input_computed=None,
+                   output_computed=None, usage_expected=None, **asked)  # fmt: skip
+    office.report(2, "2026-04-01T00:00:01", source="gateway")
+    if shared == "alias":
+        for number, day, source in ((1, date(2026, 3, 31), "agent"), (2, date(2026, 4, 1), "gateway")):
+            named = {"alias_hi": 7, "alias_lo": 7, "kind": "client_request_id", "day": day, "source": source}
+            office.add("alias", {**key_of(number), **named, "segment": FILE_A})
+    office.weigh()
+    assert office.close().closed
+    found = of(office)
+    assert (found.differences, set(found.proofs.values())) == ((), {Proof.RECOMPUTED})
+    held = office.lake.scan("reconciled").filter(pl.col("day") == date(2026, 3, 31)).collect()
+    assert held["status"].unique().to_list() == ["MATCHED"]

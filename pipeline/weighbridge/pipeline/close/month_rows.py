@@ -56,11 +56,14 @@ def _daily(month: Month, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:
     for batch in batches([month.lake], [table.name], first, last, PART_ROWS):
         rows = month.lake.scan(table.name, first=batch[0], last=batch[-1]).filter(pl.col("day").is_in(batch))
         yield batch[0].isoformat(), rows.collect(engine="streaming")
-    if table.name in _OF_ATTEMPTS:
-        moved = month.placement.moved.lazy().select(KEY)
+    if table.name in (*_OF_ATTEMPTS, "alias"):
+        # Which attempts are one is told from the groups they are in, so these are held whole.
+        wanted = month.grouped
+        if table.name in _OF_ATTEMPTS:
+            wanted = pl.concat([wanted, month.placement.moved.select(KEY)]).unique()
         outside = month.lake.scan(table.name).filter(~pl.col("day").is_between(first, last))
-        if month.placement.moved.height:
-            yield NEIGHBOURS, outside.join(moved, on=list(KEY), how="semi").collect(engine="streaming")
+        if wanted.height:
+            yield NEIGHBOURS, outside.join(wanted.lazy(), on=list(KEY), how="semi").collect(engine="streaming")
     if table.name == "gap":
         yield NEIGHBOURS, _gaps_beside(month)
 

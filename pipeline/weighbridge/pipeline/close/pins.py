@@ -24,6 +24,7 @@ from weighbridge.pipeline.ingest.speakers import Lookup, lookup
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.pipeline.reconcile.explain.cause import all_causes
+from weighbridge.pipeline.reconcile.explain.cures import CURES, FAMILIES
 from weighbridge.schemas.identity import framed
 from weighbridge.schemas.version import SCHEMA_VERSION
 
@@ -80,7 +81,7 @@ def _distributions() -> dict[str, str]:
 
 
 def rules() -> dict[str, Any]:
-    """The dialects reports are read by, the causes gaps are explained by, and the digests of the rooms that do it."""
+    """The dialects reports are read by, the causes of gaps, what cures them, and digests of the rooms behind it all."""
     return {
         "dialects": [facts_of(dialect) for dialect in all_dialects().values()],
         "causes": [
@@ -95,6 +96,10 @@ def rules() -> dict[str, Any]:
                 "at_stake": cause.at_stake,
             }
             for cause in all_causes()
+        ],
+        "cures": [
+            {"cause": code, "family": family, "providers": sorted(FAMILIES[family]), "cure": cure}
+            for (code, family), cure in sorted(CURES.items())
         ],
         "rooms": {room: room_digest(room) for room in ROOMS},
     }
