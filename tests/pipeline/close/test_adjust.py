@@ -14,7 +14,9 @@ from tests.pipeline.close.conftest import FILE_B, GPT, MINI, TENANT_A, TENANT_B,
 from weighbridge.pipeline.close.adjust import Adjusted, _tokens, adjust
 from weighbridge.pipeline.close.side import UNTOLD, with_untold
 from weighbridge.pipeline.close.usage_figures import CLASSES
+from weighbridge.pipeline.close.verify import verify
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.price.repriced import write_repriced
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.receipt import receipt_id
 
@@ -222,3 +224,27 @@ def test_rows_of_other_months_are_nobodys_correction(closed: Office) -> None:
     closed.read()
     assert booked(closed).booked == 0
     assert key_of(60) != key_of(61)
+
+
+def test_a_book_that_changes_after_the_close_changes_nothing_of_it_and_is_a_finding(closed: Office) -> None:
+    """What was closed stays, to the byte; what the new prices would make of it stands beside it, exactly."""
+    pack, kept = contents(closed.pack()), closed.lake.scan("close").collect()
+    amounts = closed.lake.scan("priced_amount").collect().sort("attempt_lo", "report", "revision")
+    found = write_repriced(closed.lake, "2026-03", closed.prices, book(gpt="3"))
+    # In March at gpt, uncached: 100 + 60 + 300 + 30 and, revised, 71; 40 read at a tenth: a millionth of a dollar
+    # more for each of the first.
+    (finding,) = found
+    assert (finding.code, finding.period, finding.rows) == ("price_changed", "2026-03", 5)
+    assert (finding.amount, finding.currency) == (Decimal("0.000565"), "USD")
+    written = closed.lake.scan("finding").filter(pl.col("code") == "price_changed").collect()
+    assert written["amount"].to_list() == [Decimal("0.000565")]
+    assert contents(closed.pack()) == pack
+    assert closed.lake.scan("close").collect().equals(kept)
+    assert closed.lake.scan("priced_amount").collect().sort("attempt_lo", "report", "revision").equals(amounts)
+    assert verify(closed.pack()).sound
+    # Priced again for real, the month in the lake is another one; the close still is what it was.
+    closed.prices = book(gpt="3")
+    closed.read()
+    booked(closed)
+    assert sum(line[-1] for line in lines(closed)) == Decimal("0.000565")
+    assert contents(closed.pack()) == pack

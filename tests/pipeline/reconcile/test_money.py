@@ -216,3 +216,28 @@ def test_money_is_in_question_where_the_report_is() -> None:
         "iterations_left_out",
         "draft_billed",
     }
+
+
+@pytest.mark.parametrize(
+    ("rule", "tier", "amount"),
+    [
+        # 300 tokens from the cache that the report names, counted beside the 600: at 2 a million, above 500 at 4.
+        ("cliff", 0, D("-0.0006")),
+        ("cliff", 500, D("-0.0012")),
+        ("cliff", None, None),  # in which tier the report lies is not known
+        ("marginal", 0, D("-0.0006")),
+        ("marginal", 500, None),  # of the tokens in question, nobody knows which lie beyond
+    ],
+)
+def test_tokens_cost_the_price_of_the_tier_their_report_lies_in(
+    rule: str, tier: int | None, amount: Decimal | None, world: World
+) -> None:
+    world.attempt(1, input_computed=900)
+    world.reading(1, input_total=600, cache_read=300)
+    world.priced(1, price_tier=tier)
+    world.prices()
+    above = {"above_tokens": 500, "rule": rule, "counted": "input_uncached+cache_read"}
+    cell = {"token_class": "input_uncached", "modality": "text", "per_million": D(4)}
+    world.add("price_tier", {"price_id": PRICE_ID, **above, **cell})
+    (found,) = weighed(world).cause_rows(1)
+    assert (found["amount"], found["currency"]) == (amount, None if amount is None else "USD")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -84,7 +84,10 @@ def diff(
 
     if month is not None and not is_month(month):
         raise ConfigError(f"--lake {month!r} is no month; write it as YYYY-MM")
-    own = settings_of(ctx, config, log_level).prices
+
+    def own() -> Sequence[Path]:
+        return settings_of(ctx, config, log_level).prices
+
     (one, since), (other, until) = (_side(text, own) for text in (before, after))
     dated = since is None and until is None
     found = differences(rows_on(one.rows, since), rows_on(other.rows, until), dated=dated)
@@ -111,19 +114,20 @@ def diff(
     return FINDINGS if found or findings else CLEAN
 
 
-def _side(text: str, own: Sequence[Path]) -> tuple[PriceBook, date | None]:
-    """A book, and the day it is looked at on; null for all of it."""
+def _side(text: str, own: Callable[[], Sequence[Path]]) -> tuple[PriceBook, date | None]:
+    """A book, and the day it is looked at on; null for all of it. Only the one in force needs an installation."""
     from weighbridge.pipeline.price.book import PriceBook
     from weighbridge.pipeline.price.price_file import files_of, read_prices
 
     if text == "shipped":
         return PriceBook.load(), None
     if text == "book":
-        return PriceBook.load(own), None
+        return PriceBook.load(own()), None
     try:
-        return PriceBook.load(own), date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return PriceBook([[row for file in files_of(Path(text)) for row in read_prices(file)]]), None
+    return PriceBook.load(own()), day
 
 
 def _on(book: PriceBook, day: date | None) -> PriceBook:

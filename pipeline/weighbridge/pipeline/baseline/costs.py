@@ -11,7 +11,9 @@ import polars as pl
 
 from weighbridge.pipeline.baseline.usage import KEY
 from weighbridge.pipeline.lake.records import Records
-from weighbridge.schemas.enumerations import Modality, PriceBasis
+from weighbridge.pipeline.price.row import PriceRow
+from weighbridge.pipeline.price.table import price_rows
+from weighbridge.schemas.enumerations import Modality, PriceBasis, TokenClass
 from weighbridge.schemas.lattice import REPORTED_CLASSES
 
 # A report may be booked some days after its attempt.
@@ -20,7 +22,7 @@ _MILLION = Decimal(10) ** 6
 _PLACES = Decimal(1).scaleb(-18)
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _AMOUNTS = [f"amount_{name}" for name in REPORTED_CLASSES]
-_READ = [*KEY, "source", "child", "revision", "price_id", "currency", "amount", *_AMOUNTS]
+_READ = [*KEY, "source", "child", "revision", "price_id", "price_tier", "currency", "amount", *_AMOUNTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +59,21 @@ def series_costs(records: Records, attempts: pl.DataFrame, day: date) -> dict[in
     """What the attempts of a day cost, by series.
 
     Args:
-        records: tables `priced_amount` and `price`.
+        records: tables `priced_amount` and those of prices.
         attempts: rows of `History.judged` of that day, of the series asked about.
         day: the day.
     """
     keys = attempts.lazy().select(KEY)
     amounts = _amounts(records, keys, day, day + LATE)
     joined = attempts.join(amounts, on=KEY, how="left")
-    book = _per_token(records, amounts["price_id"].drop_nulls().unique().to_list())
+    book = price_rows(records, amounts["price_id"].drop_nulls().unique().to_list())
     return {int(series): _cost(rows, book) for (series,), rows in joined.partition_by("series", as_dict=True).items()}
 
 
 def _amounts(records: Records, keys: pl.LazyFrame, first: date, last: date) -> pl.DataFrame:
     """One row per attempt: what the first report of its first source costs, all children together."""
     rows = first_reports(records, first, last, _READ).join(keys, on=KEY, how="semi")
-    return merged(rows.collect(engine="streaming"), ("amount", *_AMOUNTS), ("currency", "price_id"))
+    return merged(rows.collect(engine="streaming"), ("amount", *_AMOUNTS), ("currency", "price_id", "price_tier"))
 
 
 def first_reports(records: Records, first: date, last: date, columns: Collection[str]) -> pl.LazyFrame:
@@ -96,16 +98,16 @@ def merged(amounts: pl.DataFrame, summed: Collection[str], alike: Collection[str
     return first_source.group_by(KEY).agg(*whole, *one)
 
 
-def _cost(rows: pl.DataFrame, book: Mapping[tuple[str, str], Decimal]) -> SeriesCost:
+def _cost(rows: pl.DataFrame, book: Mapping[str, PriceRow]) -> SeriesCost:
     currencies = rows["currency"].drop_nulls().unique().to_list()
     if len(currencies) != 1:
         return UNPRICED
-    ids = rows["price_id"].drop_nulls().unique().to_list()
+    places = rows.filter(pl.col("price_id").is_not_null()).select("price_id", "price_tier").unique().rows()
     token = {}
     for name in REPORTED_CLASSES:
         used = rows.filter(pl.col(name) > 0)
         if used.is_empty():
-            known = book.get((ids[0], name)) if len(ids) == 1 else None
+            known = _per_token(book.get(places[0][0]), places[0][1], name) if len(places) == 1 else None
         else:
             known = _divided(used[f"amount_{name}"], int(used[name].sum()))
         if known is not None:
@@ -127,13 +129,11 @@ def _divided(amounts: pl.Series, count: int) -> Decimal | None:
     return share(Decimal(str(amounts.sum())), count)
 
 
-def _per_token(records: Records, ids: Collection[str]) -> dict[tuple[str, str], Decimal]:
-    if not ids:
-        return {}
-    rows = records.scan("price", columns=["price_id", "token_class", "modality", "per_million"])
-    found = rows.filter(pl.col("price_id").is_in(list(ids)) & (pl.col("modality") == str(Modality.TEXT))).collect()
-    return {
-        (price_id, token_class): _EXACT.divide(per_million, _MILLION)
-        for price_id, token_class, _, per_million in found.iter_rows()
-        if per_million is not None
-    }
+def _per_token(row: PriceRow | None, tier: int | None, name: TokenClass) -> Decimal | None:
+    """What a token of a class that was not used would have cost in the tier that the day's reports lie in."""
+    # Where a row has tiers, its price is that of the tier; above a marginal threshold, two prices hold.
+    if row is None or (row.above and (tier is None or (tier and row.marginal))):
+        return None
+    found = next((bracket for bracket in row.brackets if bracket.tier == (tier or 0)), None)
+    price = None if found is None else found.prices.get((name, Modality.TEXT))
+    return None if price is None else _EXACT.divide(price, _MILLION)

@@ -20,7 +20,7 @@ from weighbridge.pipeline.ingest.json_records import read_records
 from weighbridge.pipeline.ingest.log_files import part_of
 from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.log_leaves import BEDROCK_PATHS, named_leaves
-from weighbridge.pipeline.ingest.parameters import parameters
+from weighbridge.pipeline.ingest.parameters import parameters, tier_requested
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.staging import Call, Stage
 from weighbridge.schemas.enumerations import AttemptStatus, Ended, ForeignIdKind, QuarantineReason
@@ -91,6 +91,7 @@ def _call(record: Mapping[str, object], source: Source) -> Call:
         "finish_reason": finish_reason(body if isinstance(body, list) else [body]),
         "usage_expected": status is AttemptStatus.SUCCEEDED,
         **parameters(at(record, "input", "inputBodyJson")),
+        "tier_requested": tier_requested(at(record, "input", "inputBodyJson")),
     }
     ids = _ids(record, body, notes)
     created = iso_time(record.get("timestamp"))

@@ -22,7 +22,7 @@ from weighbridge.pipeline.ingest.log_calls import LogCalls
 from weighbridge.pipeline.ingest.log_files import LogFormat, first, joined, leaves_of, microseconds, part_of
 from weighbridge.pipeline.ingest.log_leaves import named_leaves
 from weighbridge.pipeline.ingest.log_totals import summed_apart
-from weighbridge.pipeline.ingest.parameters import parameters
+from weighbridge.pipeline.ingest.parameters import parameters, tier_requested
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.span_tree import Place, Span, places
 from weighbridge.pipeline.ingest.staging import Call, Stage
@@ -141,6 +141,7 @@ def call_of(row: Mapping[str, object], usage: Flattened, source: Source) -> Call
         "first_token_us": microseconds(started, iso_time(first(row, _FIELDS["first"]))),
         "total_us": microseconds(started, ended),
         **parameters(first(row, _FIELDS["parameters"])),
+        "tier_requested": tier_requested(first(row, _FIELDS["parameters"])),
     }
     end = Ended.ERROR if failed else Ended.COMPLETE if ended is not None else Ended.UNKNOWN
     return Call(attempt, part_of(leaves, end), _ids(row, notes), tuple(dict.fromkeys(notes)), model, started)

@@ -22,7 +22,7 @@ from weighbridge.pipeline.ingest.log_calls import LogCalls
 from weighbridge.pipeline.ingest.log_files import LogFormat, joined, leaves_of, microseconds, part_of
 from weighbridge.pipeline.ingest.log_leaves import named_leaves
 from weighbridge.pipeline.ingest.log_totals import summed_apart
-from weighbridge.pipeline.ingest.parameters import parameters
+from weighbridge.pipeline.ingest.parameters import parameters, tier_requested
 from weighbridge.pipeline.ingest.record_fields import at, id_of, iso_time, name_of, refused_time
 from weighbridge.pipeline.ingest.span_tree import Place, Span, places
 from weighbridge.pipeline.ingest.staging import Call, Stage
@@ -120,6 +120,7 @@ def call_of(run: Mapping[str, object], usage: Flattened, source: Source) -> Call
         "first_token_us": microseconds(started, iso_time(run.get("first_token_time"))),
         "total_us": microseconds(started, ended),
         **parameters(at(run, "extra", "invocation_params")),
+        "tier_requested": tier_requested(at(run, "extra", "invocation_params")),
     }
     end = {AttemptStatus.SUCCEEDED: Ended.COMPLETE, AttemptStatus.FAILED: Ended.ERROR}.get(status, Ended.UNKNOWN)
     return Call(attempt, part_of(leaves, end), _ids(run, notes), tuple(dict.fromkeys(notes)), model, started)
