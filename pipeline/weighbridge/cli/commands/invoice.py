@@ -48,6 +48,10 @@ def import_(
         date | None,
         typer.Option("--day", metavar="DAY", parser=parse_day, help="UTC day of the import. Default: today."),
     ] = None,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="These files hold their invoices whole: withdraw lines that are missing."),
+    ] = False,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -56,15 +60,22 @@ def import_(
 
     Exit 1 where rows went to quarantine.
     """
+    from weighbridge.pipeline.run.bills import missing_withdrawn
     from weighbridge.pipeline.run.rooms import Intake, take_in
 
     home = home_of(ctx, config, log_level)
     intake = Intake(day=day or datetime.now(UTC).date(), provider=provider, mapping=mapping)
     result = take_in(home, paths, intake)
+    left = missing_withdrawn(home, paths, intake) if whole else None
     if as_json:
-        write_json(account_of(result))
+        told = {} if left is None else {"withdrawn": left.gone, "returned": left.back, "whole": left.whole}
+        write_json({**account_of(result), **told})
     else:
         write_account(result)
+        if left is not None and left.whole:
+            write_line(f"\n{left.gone} lines withdrawn, {left.back} came back.")
+        elif left is not None:
+            write_line("\nNothing was withdrawn: a record could not be read or a page is missing, so nothing is whole.")
         write_line("\nNext: weighbridge invoice reconcile")
     return FINDINGS if any(file.rows_quarantined for file in result.files) else CLEAN
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import polars as pl
 
+from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
 from weighbridge.pipeline.invoice.cause import all_causes
 from weighbridge.pipeline.invoice.compare import TOKENS, Compared, MonthResult
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
@@ -22,7 +23,7 @@ OTHER_CURRENCY = "invoice_other_currency"
 UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
     "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
 )  # fmt: skip
-_OWN = (UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, OTHER_CURRENCY, TOTAL, PROVISIONAL)
+_OWN = (WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, OTHER_CURRENCY, TOTAL, PROVISIONAL)
 CODES = frozenset({*_OWN, *(cause.code for cause in all_causes())})
 _CURES = {
     UNEXPLAINED: "Show the cells with `weighbridge invoice show`, hold the largest against the provider's own page, "
@@ -31,6 +32,7 @@ _CURES = {
     UNKNOWN: "Give the price that is missing in a price file, or the rate of the currency, and reconcile again.",
     CURRENCY: "Import these lines with a mapping that gives their currency; until then they are in no sum.",
     OTHER_CURRENCY: "Say in the contract what the provider bills in, as currency; lines in another one are in no sum.",
+    WITHDRAWN: "Ask why these lines vanished from the invoice; where they still hold, import an export that has them.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
     PROVISIONAL: "Wait until the billing period is closed and its lateness is over, then fetch the bill again and "
     "reconcile.",
@@ -165,6 +167,10 @@ def _of_lines(result: MonthResult, lines: pl.DataFrame) -> Iterator[Finding]:
     cause = next(each for each in all_causes() if each.code == "unmapped_line")
     currency = result.ledger.currency
     provider, month, zone = result.ledger.contract.provider, result.ledger.month, result.ledger.contract.zone
+    gone = lines.filter(pl.col("withdrawn"))
+    if gone.height:
+        yield _of(gone, WITHDRAWN, Severity.WARNING, _CURES[WITHDRAWN], provider, month, zone, {})
+    lines = lines.filter(~pl.col("withdrawn"))
     none = lines.filter(pl.col("currency").is_null())
     if none.height:
         yield _of(none, CURRENCY, Severity.ERROR, _CURES[CURRENCY], provider, month, zone, {})
@@ -220,6 +226,7 @@ def of_details(lake: Records, months: Collection[tuple[str, str, str]]) -> Itera
     details = details.unique(["provider", "invoice_id", "detail_id"], keep="last", maintain_order=True)
     lines = lake.scan("invoice_line").sort("revision").collect()
     lines = lines.unique(["provider", "invoice_id", "line_id"], keep="last", maintain_order=True)
+    lines = lines.filter(~pl.col("notes").list.contains(WITHDRAWN).fill_null(value=False))
     by = ["provider", "invoice_number", "currency"]
     totals = (
         details.rename({"invoice_id": "invoice_number"})

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.ingest.charges.charge import catalogued
+from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
 from weighbridge.pipeline.ingest.pseudonyms import tenant
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.zones import month_of
@@ -27,7 +28,7 @@ CHARGES: Mapping[str, pl.DataType] = {
     **dict.fromkeys(("start", "end", "issued_at"), pl.Datetime("us", "UTC")),
     "tokens": pl.Int64(),
     **dict.fromkeys(("amount", "list_amount"), pl.Decimal(38, 18)),
-    **dict.fromkeys(("open", "closed", "unmapped"), pl.Boolean()),
+    **dict.fromkeys(("open", "closed", "unmapped", "withdrawn"), pl.Boolean()),
     **dict.fromkeys(("category", "month", "segment", "sku", "invoice_id"), pl.String()),
 }
 
@@ -100,6 +101,7 @@ def _charge(
         "open": status == BillingStatus.OPEN,
         "closed": status == BillingStatus.CLOSED,
         "unmapped": kind is None,
+        "withdrawn": WITHDRAWN in (row["notes"] or ()),
         "category": row["category"],
         "month": month_of(dated, contract.zone),
         "segment": row["segment"],

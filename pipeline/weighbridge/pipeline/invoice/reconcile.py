@@ -179,7 +179,9 @@ class _Asked:
     ) -> tuple[MonthResult, MonthTerms]:
         """Its bills."""
         own = lines.filter(pl.col("month") == self.month)
-        told = own["currency"].drop_nulls()
+        # A line that a later export of its invoice no longer has is charged no longer: a finding, and in no sum.
+        lines = lines.filter(~pl.col("withdrawn"))
+        told = lines.filter(pl.col("month") == self.month)["currency"].drop_nulls()
         common = told.value_counts().sort("count", "currency", descending=[True, False])["currency"]
         currency = self.contract.currency or (common[0] if len(common) else None)
         # Nothing of ours can be held against a line in another currency, or in none: it is a finding and in no sum.

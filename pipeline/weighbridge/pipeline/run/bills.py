@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from weighbridge.pipeline.ingest.charges.withdrawn import Withdrawn, withdraw
 from weighbridge.pipeline.invoice.accrual import Accrual, accruals
 from weighbridge.pipeline.invoice.allocate import Allocated, allocate
 from weighbridge.pipeline.invoice.allocation import load_allocation
@@ -14,6 +17,7 @@ from weighbridge.pipeline.invoice.contract import load_contracts
 from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.rooms import Intake
 from weighbridge.schemas.enumerations import Status
 from weighbridge.schemas.errors import ConfigError
 
@@ -26,6 +30,11 @@ def books_of(home: Home) -> Books:
     """
     settings = home.settings
     return Books(load_contracts(settings.contracts), PriceBook.load(settings.prices), home.key)
+
+
+def missing_withdrawn(home: Home, paths: Sequence[Path], intake: Intake) -> Withdrawn:
+    """Withdraw the lines that files which hold their invoices whole no longer have."""
+    return withdraw(home.lake(), paths, key=home.key, day=intake.day, provider=intake.provider, mapping=intake.mapping)
 
 
 def weigh_bills(home: Home, now: datetime, month: str | None = None) -> InvoiceResult:
