@@ -207,3 +207,13 @@ def test_the_recorded_observations_count_each_call_once(lake: Lake, take: Take, 
     # One answer of Gemini hides its thoughts in the total alone: 3 + 5 and more in the sum.
     assert frame.filter(pl.col("verdict") == "CONTRADICTORY").height == 1
     assert frame.filter(pl.col("verdict") == "PROVED").height == frame.height - 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "tier"), [("flex", "flex"), ("standard_only", "default"), ("a canary", None), (7, None), (None, None)]
+)
+def test_the_tier_that_was_asked_for_is_one_that_is_known(
+    asked: object, tier: str | None, lake: Lake, take: Take, jsonl: Jsonl
+) -> None:
+    take([jsonl("o.jsonl", [observation(1, modelParameters={"service_tier": asked})])], lake)
+    assert lake.scan("attempt").collect()["tier_requested"].to_list() == [tier]
