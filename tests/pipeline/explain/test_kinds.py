@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
+from tests.pipeline.explain.rooms import ALLOCATED, AUDIT, CELL_ID, WINDOW, rooms
 from tests.pipeline.reconcile.conftest import DAY, PRICE_ID, SEGMENT, TENANT, World, key
 
 from weighbridge.pipeline.explain.explain import all_kinds, cut, explain
@@ -70,6 +71,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     world.add("baseline", CELL, {**CELL, "token_class": "reasoning", "reported": False})
     counted = {"rows_in": 3, "rows_out": 3, "rows_quarantined": 0, "rows_duplicate": 0, "bytes": 9, "end": "complete"}
     world.add("segment", {"segment": SEGMENT, "importer": "mapped", "name": "log.csv", "schema_version": 1, **counted})
+    rooms(world)
     made = world.lake()
     reconcile(made)
     subject = {"tenant": TENANT, "task": "chat", "model": "m-1", "driver": "longer_outputs"}
@@ -120,6 +122,10 @@ def names(lake: Lake) -> dict[str, str]:
         "segment": SEGMENT,
         "price": PRICE_ID,
         "invoice line": "inv-1/line-7",
+        "engine window": WINDOW,
+        "invoice cell": CELL_ID,
+        "audit cell": AUDIT,
+        "allocated": ALLOCATED,
         "figure of a report": figure(lake, "by_model", "tokens", model="m-1"),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 
 import polars as pl
 
@@ -10,10 +11,12 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.found.tally import hexadecimal
 from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.period import ends
+from weighbridge.schemas.lattice import REPORTED_CLASSES
 
 SHOWN_ATTEMPTS = 5
 # Name beside a figure -> what it is in `reading` and in `attempt`; null: it is nothing there.
 _IN_READING = {"provider": "provider", "model": "model", "verdict": "verdict"}
+_OTHERS = ("day", "token_class")
 _IN_ATTEMPT = {"tenant": "tenant", "task": "task", "route": "route"}
 
 
@@ -25,14 +28,21 @@ def attempts_about(lake: Lake, month: str, about: Mapping[str, str | None]) -> t
         month: the UTC month.
         about: name -> value; `day` is a UTC day. A name that neither readings nor attempts have makes none.
     """
-    known = {*_IN_READING, *_IN_ATTEMPT, "day"}
+    return attempts_between(lake, *ends(month), about)
+
+
+def attempts_between(lake: Lake, first: date, last: date, about: Mapping[str, str | None]) -> tuple[list[str], int]:
+    """The same of UTC days. With `token_class` only attempts that have tokens of that class are counted."""
+    known = {*_IN_READING, *_IN_ATTEMPT, *_OTHERS}
     if not set(about) <= known:
         return [], 0
-    first, last = ends(month)
     readings = lake.scan("reading", first=first, last=last)
     wanted = [pl.col(column).eq_missing(about[name]) for name, column in _IN_READING.items() if name in about]
     if about.get("day"):
         wanted.append(pl.col("day").cast(pl.String) == about["day"])
+    token_class = about.get("token_class")
+    if token_class in REPORTED_CLASSES:
+        wanted.append(pl.col(str(token_class)) != 0)
     found = readings.filter(*wanted).group_by(KEY).agg(size=pl.col("total").cast(pl.Int128).sum())
     named = [pl.col(column).eq_missing(about[name]) for name, column in _IN_ATTEMPT.items() if name in about]
     if named:

@@ -10,6 +10,7 @@ from weighbridge.pipeline.explain.about import SHOWN_ATTEMPTS
 from weighbridge.pipeline.explain.kind import Asked, Kind
 from weighbridge.pipeline.explain.kinds import finding
 from weighbridge.pipeline.explain.kinds.attempt import attempts_node
+from weighbridge.pipeline.explain.sources import behind_sheets
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.found.tally import hexadecimal
 from weighbridge.pipeline.reconcile.frames import KEY
@@ -17,7 +18,7 @@ from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.pipeline.report.facts import facts
 from weighbridge.pipeline.report.period import MONTH
 from weighbridge.pipeline.report.report import contents
-from weighbridge.pipeline.report.sheet import TOTAL, Row, Sheet, sheets_of
+from weighbridge.pipeline.report.sheet import BLANK, TOTAL, Row, Sheet, sheets_of
 from weighbridge.pipeline.report.view import View
 
 # What a column of a sheet is called among the facts about attempts.
@@ -41,7 +42,12 @@ def node(asked: Asked, held: str) -> Node:
     place = sheet.index(column)
     about = {} if row is sheet.total else _about(sheet, row)
     tables = tuple(Node(table, _rows(asked.lake, table, view)) for table in sheet.sources)
-    behind = (_behind_finding(asked, about),) if about.get(_FINDING) else _attempts(asked, view, about, column)
+    if about.get(_FINDING):
+        behind: tuple[Node, ...] = (_behind_finding(asked, about),)
+    elif (room := behind_sheets().get(sheet.name)) and room.of_row:
+        behind = room.of_row(asked, view, sheet.name, {} if row is sheet.total else _values(sheet, row))
+    else:
+        behind = _attempts(asked, view, about, column)
     children = (
         Node("sheet", sheet.title, (Node("column", sheet.columns[place].label),)),
         *(Node(name, value) for name, value in about.items()),
@@ -77,6 +83,12 @@ def _about(sheet: Sheet, row: Row) -> dict[str, str]:
     """What a row is about: the values that are no figures."""
     told = zip(sheet.columns, row, strict=True)
     return {column.name: str(value) for column, value in told if not column.numeric and value is not None}
+
+
+def _values(sheet: Sheet, row: Row) -> dict[str, object]:
+    """The same with what is not known, which a sheet may show as blank."""
+    told = zip(sheet.columns, row, strict=True)
+    return {column.name: None if value == BLANK else value for column, value in told if not column.numeric}
 
 
 def _rows(lake: Lake, table: str, view: View) -> int:

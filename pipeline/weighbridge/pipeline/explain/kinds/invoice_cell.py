@@ -1,0 +1,130 @@
+"""A cell of bills: our own priced usage beside what is charged, the causes, their lines or pages, and our attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import polars as pl
+
+from weighbridge.pipeline.explain.about import attempts_between
+from weighbridge.pipeline.explain.called import same
+from weighbridge.pipeline.explain.held import Held, Row
+from weighbridge.pipeline.explain.kind import Asked, Kind
+from weighbridge.pipeline.explain.kinds.attempt import attempts_node
+from weighbridge.pipeline.explain.source import SHOWN, group
+from weighbridge.pipeline.invoice.cause import all_causes
+from weighbridge.pipeline.reconcile.tree.node import Node, leaves
+from weighbridge.schemas.enumerations import ChargedBy
+from weighbridge.schemas.lattice import REPORTED_CLASSES
+from weighbridge.schemas.tables import INVOICE_GAP, INVOICE_LINE
+
+_CELL = tuple(column.name for column in INVOICE_GAP.columns if column.name not in {"cell", "grouped_by", "segments"})
+_BARE = frozenset({"segment", "segment_row", "line_id", "notes"})
+_LINE = tuple(column.name for column in INVOICE_LINE.columns if column.name not in _BARE and not column.personal)
+_PAGE = (
+    *("source", "api", "period_start", "period_end", "model", "service_tier", "batch", "provisional", "requests"),
+    *("verdict", "rule", "reason", *REPORTED_CLASSES, "input_total", "output_total", "total"),
+)
+
+
+def find(asked: Asked) -> Iterator[str]:
+    """Cells whose id begins so."""
+    if asked.digits:
+        ids = asked.lake.scan("invoice_gap", columns=["cell"]).filter(pl.col("cell").str.starts_with(asked.digits))
+        yield from ids.unique().sort("cell").collect()["cell"]
+
+
+def node(asked: Asked, held: str) -> Node:
+    """The tree behind a cell."""
+    return cell_node(asked, asked.lake.scan("invoice_gap").filter(pl.col("cell") == held).collect().row(0, named=True))
+
+
+def cell_node(asked: Asked, row: Row) -> Node:
+    """The tree behind a row of `invoice_gap`."""
+    titles = {cause.code: cause.title for cause in all_causes()}
+    rows = asked.lake.scan("invoice_cause").filter(pl.col("cell") == row["cell"]).sort("cause").collect()
+    causes = tuple(
+        Node(
+            each["cause"],
+            each["amount"],
+            (
+                *(Node("meaning", titles[each["cause"]]) for _ in (1,) if each["cause"] in titles),
+                *leaves(each, ("unit", "confidence", "why")),
+                *(Node("alternative", name) for name in each["alternatives"] or ()),
+            ),
+        )
+        for each in rows.iter_rows(named=True)
+    )
+    theirs = _pages(asked, row) if row["against"] == ChargedBy.USAGE_PAGE else _lines(asked, row)
+    grouped = tuple(Node("grouped by", name) for name in row["grouped_by"] or ())
+    return Node(
+        "invoice cell",
+        row["cell"],
+        (*leaves(row, _CELL), *grouped, *group("causes", causes), *theirs, *_ours(asked, row)),
+    )
+
+
+def _within(row: Row) -> pl.Expr:
+    begun, open_still = pl.col("period_start") < row["period_end"], pl.col("period_end") > row["period_start"]
+    return begun & open_still
+
+
+def _lines(asked: Asked, row: Row) -> tuple[Node, ...]:
+    """The last revision of the lines of its files and period; of its model and class, where the lines name them so."""
+    frame = asked.lake.scan("invoice_line").filter(
+        pl.col("provider") == row["provider"], pl.col("segment").is_in(row["segments"] or []), _within(row)
+    )
+    rows = frame.sort("revision").collect().unique(["invoice_id", "line_id"], keep="last", maintain_order=True)
+    rows = rows.filter(*same(row, "kind"))
+    for name in ("model", "token_class", "service_tier", "region"):
+        # A bill may call a model otherwise than we do; then all of them are shown rather than none.
+        own = rows.filter(pl.col(name) == row[name]) if row[name] is not None else rows
+        rows = rows if own.is_empty() else own
+    ranked = rows.sort(
+        pl.col("amount").abs(), "invoice_id", "line_id", descending=[True, False, False], nulls_last=True
+    )
+    files = Held(asked.lake, [])
+    told = tuple(line_node(files, each) for each in ranked.head(SHOWN).iter_rows(named=True))
+    return group("lines of the bill", told, rows.height)
+
+
+def line_node(files: Held, row: Row) -> Node:
+    """A line of an invoice, by the name it is found by, with file and row."""
+    place = files.file(row["segment"], row["segment_row"])
+    return Node("line", f"{row['invoice_id']}/{row['line_id']}", (*leaves(row, _LINE), place))
+
+
+def _pages(asked: Asked, row: Row) -> tuple[Node, ...]:
+    """The results of its files and period, of its model where the page is grouped by it, with their raw leaves."""
+    first, last = row["period_start"].date() - timedelta(days=1), row["period_end"].date()
+    frame = asked.lake.scan("usage_period", first=first, last=last).filter(
+        pl.col("provider") == row["provider"], pl.col("segment").is_in(row["segments"] or []), _within(row)
+    )
+    rows = frame.sort("revision").collect().unique(["cell_hi", "cell_lo", "source"], keep="last", maintain_order=True)
+    own = rows.filter(pl.col("model") == row["model"]) if row["model"] is not None else rows
+    rows = rows if own.is_empty() else own
+    files = Held(asked.lake, [])
+    told = []
+    for each in (
+        rows.sort("total", "cell_lo", descending=[True, False], nulls_last=True).head(SHOWN).iter_rows(named=True)
+    ):
+        integers, texts = each["leaf_integers"] or [], each["leaf_texts"] or []
+        raw = tuple(
+            Node(path, texts[place] if integers[place] is None else integers[place])
+            for place, path in enumerate((each["leaf_shape"] or "").split())
+        )
+        place = files.file(each["segment"], each["segment_row"])
+        told.append(Node("result of a page", each["period_start"].isoformat(), (*leaves(each, _PAGE), *raw, place)))
+    return group("results of pages", tuple(told), rows.height)
+
+
+def _ours(asked: Asked, row: Row) -> tuple[Node, ...]:
+    """Our own attempts of its UTC days, the largest first, down to amounts, prices and raw leaves."""
+    about = {name: row[name] for name in ("provider", "model", "tenant", "token_class") if row[name] is not None}
+    last = (row["period_end"] - timedelta(microseconds=1)).date()
+    ids, many = attempts_between(asked.lake, row["period_start"].date(), last, about)
+    return group("attempts of its UTC days", attempts_node(asked, ids), many)
+
+
+KIND = Kind("invoice cell", "the first digits of the id of a cell of bills", find, node)
