@@ -26,7 +26,8 @@ def explain(
             metavar="ID",
             help=(
                 "First 8 or more digits of a finding, an attempt, a file digest or a row of prices; a provider's whole "
-                "response id; a line of an invoice; a figure, as the report or `diff` names it."
+                "response id; a line of an invoice; the first digits of a cell of bills; the name of a window of an "
+                "engine, a cell of an audit or an allocated amount; a figure, as the report or `diff` names it."
             ),
         ),
     ],
