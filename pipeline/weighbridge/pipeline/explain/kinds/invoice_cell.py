@@ -66,8 +66,7 @@ def cell_node(asked: Asked, row: Row) -> Node:
 
 
 def _within(row: Row) -> pl.Expr:
-    begun, open_still = pl.col("period_start") < row["period_end"], pl.col("period_end") > row["period_start"]
-    return begun & open_still
+    return pl.col("period_start").lt(row["period_end"]) & pl.col("period_end").gt(row["period_start"])
 
 
 def _lines(asked: Asked, row: Row) -> tuple[Node, ...]:
