@@ -433,3 +433,14 @@ def test_the_log_goes_to_standard_error_and_only_where_it_is_asked_for(
     )
     more = weighbridge("digest", "--config", fresh, "--log-level", "debug")
     assert f"DEBUG weighbridge.cli: setting key_file from {fresh / 'weighbridge.toml'}" in more.err
+
+
+def test_reconcile_as_of_an_early_day_waits_and_as_of_a_later_one_tells_what_became_of_it(
+    weighbridge: Run, home: Path
+) -> None:
+    days = Lake.open(home / "lake").days("attempt")
+    early = weighbridge("reconcile", "--as-of", min(days), "--config", home, "--json").json
+    assert early["statuses"]["PROVISIONAL"] > 0
+    late = weighbridge("reconcile", "--as-of", max(days) + timedelta(days=60), "--config", home, "--json").json
+    assert "PROVISIONAL" not in late["statuses"]
+    assert sum(each["rows"] for each in late["transitions"]) == early["statuses"]["PROVISIONAL"]
