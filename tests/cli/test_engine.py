@@ -87,6 +87,13 @@ def test_without_scrapes_it_says_what_is_needed(weighbridge: Run, tmp_path: Path
     assert "Nothing was scraped" in ran.out
 
 
+def test_a_month_without_scrapes_is_told_from_an_installation_without_any(weighbridge: Run, tmp_path: Path) -> None:
+    weighbridge("init", tmp_path / "fresh")
+    ran = weighbridge("engine", "--month", "2026-02", "--config", tmp_path / "fresh")
+    assert ran.code == 0
+    assert "Nothing was scraped in 2026-02" in ran.out
+
+
 def test_a_month_that_is_none_is_refused(weighbridge: Run, tmp_path: Path) -> None:
     weighbridge("init", tmp_path / "fresh")
     ran = weighbridge("engine", "--month", "2026-13", "--config", tmp_path / "fresh")

@@ -18,6 +18,10 @@ _NOTHING = (
     "Nothing was scraped. Take scrapes of your servers' /metrics in (docs/importing.md), and where you can the records "
     "of a stat logger beside them."
 )
+_NOTHING_IN = (
+    "Nothing was scraped in {month}. A scrape is of the time that it tells itself, whatever day was named for records "
+    "without one; without --month all months are shown."
+)
 _TOTALS = ("counter", "label", "counted", "attempted", "gap", "explained", "residual", "windows")
 _CAUSES = ("cause", "counter", "tokens", "windows", "confidence")
 _WINDOWS = ("since", "until", "counter", "label", "counted", "attempted", "gap", "residual", "status", "across")
@@ -56,7 +60,7 @@ def engine(
             }
         )
     elif not result.windows:
-        write_line(_NOTHING)
+        write_line(_NOTHING if month is None else _NOTHING_IN.format(month=month))
     else:
         write_table(_TOTALS, ([row[name] for name in _TOTALS] for row in summary.totals()))
         write_line()
