@@ -432,3 +432,24 @@ def test_an_invoice_with_a_total_and_no_line_is_told(tmp_path: Path) -> None:
     )  # fmt: skip
     found = list(of_details(InMemory(world.rows()), [("openai", "2026-04", "UTC")]))
     assert [(f.code, f.amount, f.rows) for f in found] == [("invoice_total_differs", Decimal("0.5"), 0)]
+
+
+@pytest.mark.parametrize(
+    ("told", "charged", "status"),
+    [("output_visible", "0.002", "MATCHED"), ("output_visible", "0.004", "UNEXPLAINED"), ("reasoning", "0.002", None)],
+)
+def test_an_output_that_nobody_splits_is_compared_where_the_bill_does_not_split_it(
+    tmp_path: Path, told: str, charged: str, status: str | None
+) -> None:
+    """1,000 in at 2 a million, 200 out at 10: 0.002 each. A bill that tells reasoning apart cannot be compared."""
+    world = World(tmp_path)
+    world.call(at(12), input_uncached=1000, output_visible=None, reasoning=None, output_total=200, total=1200)
+    world.line("0.002", at(12, 0))
+    world.line(charged, at(12, 0), token_class=told, sku="m-output")
+    weighed = world.weighed()
+    found = {row["token_class"]: row["status"] for row in weighed.gaps if row["unit"] == "USD"}
+    assert found["input_uncached"] == "MATCHED"
+    assert found[told] == status or (status is None and found[told] not in {"MATCHED", "EXPLAINED"})
+    rest = {row["token_class"]: (row["gap"], row["residual"]) for row in weighed.gaps if row["unit"] == "USD"}
+    if status is not None:
+        assert rest[told] == (Decimal(charged) - Decimal("0.002"),) * 2

@@ -147,8 +147,8 @@ class World:
         whole = {name: counts.get(name, 0) for name in (*CLASSES, *CELLS)}
         rest = {name: value for name, value in counts.items() if name not in whole}
         totals = {
-            "input_total": sum(whole[name] for name in CLASSES[:5]),
-            "output_total": sum(whole[name] for name in CLASSES[5:]),
+            "input_total": sum(whole[name] or 0 for name in CLASSES[:5]),
+            "output_total": sum(whole[name] or 0 for name in CLASSES[5:]),
         }
         self.calls.append(
             {

@@ -20,10 +20,17 @@ from weighbridge.pipeline.invoice.sums import guarded
 from weighbridge.pipeline.invoice.usage import AMOUNTS, CLASSES
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, local_day, span_of
 from weighbridge.schemas.enumerations import ChargedBy, LineKind
+from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 
 Reprice = Callable[[pl.DataFrame], pl.DataFrame]
 _CELL = ("start", "end", "model", "tenant", "token_class")
 _PARTS = ("start", "end", "model", "tenant", "token_class", "day", "of_model", "of_class", "currency")
+_NOTHING = pl.lit(Decimal(0), pl.Decimal(38, 18))
+# Total of a direction -> its classes, first the one that a bill which splits nothing charges.
+DIRECTIONS = {
+    "input_total": tuple(str(name) for name in INPUT_CLASSES),
+    "output_total": tuple(str(name) for name in OUTPUT_CLASSES),
+}
 MILLION = Decimal(10) ** 6
 
 
@@ -168,17 +175,40 @@ class Ledger:
             none = pl.lit(None, pl.String)
             frame = rows.select(*about, token_class=none, of_class=none, tokens=tokens, money=money)
         else:
+            rows = self._wholes(rows)
             frame = pl.concat(
                 rows.select(
                     *about,
                     token_class=pl.lit(self.grouping.folded[name]),
                     of_class=pl.lit(self.grouping.folded[name]),
                     tokens=pl.col(name),
-                    money=pl.when(pl.col(name) == 0).then(pl.lit(Decimal(0), pl.Decimal(38, 18))).otherwise(amount),
+                    money=pl.when(pl.col(name) == 0).then(_NOTHING).otherwise(amount),
                 )
                 for name, amount in zip(CLASSES, AMOUNTS, strict=True)
             ).filter((pl.col("tokens") != 0) | pl.col("tokens").is_null() | (pl.col("money") != 0))
         return guarded(_cut(frame, billing), "tokens", "money")
+
+    def _wholes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Calls of which only the total of a direction is known, as its first class, where the bill charges it as one.
+
+        Anthropic's answers do not split their output and its bills do not either: nothing has to be split. What the
+        direction costs is what the call costs without its fees and without the other direction.
+        """
+        for total, classes in DIRECTIONS.items():
+            first, *others = classes
+            if any(self.grouping.folded[name] != first for name in classes):
+                continue
+            outside = [name for name in CLASSES if name not in classes]
+            apart = pl.any_horizontal(pl.col(name).is_null() for name in classes) & pl.col(total).is_not_null()
+            money = pl.col("amount") - pl.col("amount_fees").fill_null(Decimal(0))
+            for name in outside:
+                money -= pl.when(pl.col(name) == 0).then(_NOTHING).otherwise(f"amount_{name}")
+            whole = {first: pl.col(total), f"amount_{first}": money}
+            whole |= dict.fromkeys(others, pl.lit(0, pl.Int64)) | {f"amount_{name}": _NOTHING for name in others}
+            rows = rows.with_columns(
+                pl.when(apart).then(told).otherwise(pl.col(name)).alias(name) for name, told in whole.items()
+            )
+        return rows
 
     def _fees(self, billing: Billing) -> list[Part]:
         """What is charged by use, beside tokens: one cell of the month."""
