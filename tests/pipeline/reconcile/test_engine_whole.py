@@ -13,8 +13,9 @@ import pytest
 from tests.pipeline.reconcile.conftest import World, crowd
 
 import weighbridge.pipeline.reconcile as room
-from weighbridge.pipeline.reconcile.engines import ENGINES, current, using
+from weighbridge.pipeline.reconcile.engines import ENGINES, current, on_driver, using
 from weighbridge.pipeline.reconcile.engines.engine import check_installed
+from weighbridge.pipeline.reconcile.engines.on_polars import OnPolars
 from weighbridge.pipeline.reconcile.engines.sums import exact_sum
 from weighbridge.pipeline.reconcile.found.tally import added, tallied
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
@@ -50,6 +51,17 @@ def test_polars_computes_unless_another_is_named() -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     assert current().name == "polars"
+
+
+def test_few_rows_that_are_here_already_are_not_sent_to_a_cluster() -> None:
+    """Within the block Polars computes instead of Spark; DuckDB is in this process itself."""
+    cluster = OnPolars(name="spark")
+    with using(cluster):
+        with on_driver():
+            assert current().name == "polars"
+        assert current() is cluster
+    with using("duckdb") as engine, on_driver():
+        assert current() is engine
 
 
 def test_an_engine_that_is_not_there_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:

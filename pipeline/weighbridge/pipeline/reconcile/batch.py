@@ -10,6 +10,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile import money, rows
+from weighbridge.pipeline.reconcile.engines import on_driver
 from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.month import Month, days_of
@@ -73,7 +74,9 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     for direction in Direction:
         explained = month.explained(compared, direction, days)
         sides.append(collected(rows.reconciled(frame_of(explained))))
-        pieces.append(collected(rows.parts(frame_of(explained), direction)))
+        # One row at a time of what is here: a cluster would read the same rows once for every cause there is.
+        with on_driver():
+            pieces.append(collected(rows.parts(frame_of(explained), direction)))
         del explained
     reconciled = _with_limits(month, month.matched(pl.concat(sides), days), compared, days)
     del sides
@@ -85,7 +88,8 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     seen = compared.lazy().filter("seen").select(*KEY, "day", "tenant")
     outcome.seen += seen.select(pl.len()).collect().item()
     outcome.unassigned.append(record_findings.without_tenant(seen))
-    outcome.recounts.append(collected(recounts.points(frame_of(compared))))
+    with on_driver():
+        outcome.recounts.append(collected(recounts.points(frame_of(compared))))
     outcome.causes += causes.height
     for status, count in reconciled.group_by("status").len().iter_rows():
         outcome.statuses[status] = outcome.statuses.get(status, 0) + count

@@ -12,6 +12,7 @@ import polars as pl
 from weighbridge.pipeline.ingest.readings import REPORT_READ
 from weighbridge.pipeline.lake.records import Records, Tables
 from weighbridge.pipeline.reconcile import money
+from weighbridge.pipeline.reconcile.engines import on_driver
 from weighbridge.pipeline.reconcile.explain import late, template
 from weighbridge.pipeline.reconcile.explain.explanation import (
     is_open,
@@ -104,13 +105,14 @@ class Month:
     def unseen(self) -> pl.DataFrame:
         """The reports without an attempt and how they stand to known losses (`match.held_against`)."""
         gaps = self.lake.scan("gap").collect()
-        return collected(
-            match.held_against(
-                frame_of(self.placement.unseen),
-                frame_of(coverage.losses(gaps)),
-                frame_of(coverage.named_losses(gaps)),
+        with on_driver():
+            return collected(
+                match.held_against(
+                    frame_of(self.placement.unseen),
+                    frame_of(coverage.losses(gaps)),
+                    frame_of(coverage.named_losses(gaps)),
+                )
             )
-        )
 
     @cached_property
     def speakers(self) -> pl.DataFrame:
@@ -167,7 +169,8 @@ class Month:
             for days in (self.batches() if self._may_learn() else ())
         ]
         seen = pl.concat(pupils) if pupils else template.NO_POINTS
-        return collected(template.learnt(frame_of(seen)))
+        with on_driver():
+            return collected(template.learnt(frame_of(seen)))
 
     def _may_learn(self) -> bool:
         wanted = ["input_recounted", "recount_template", "recount_has_template"]
@@ -177,13 +180,17 @@ class Month:
 
     def explained(self, compared: pl.DataFrame, direction: Direction, days: Sequence[date]) -> pl.DataFrame:
         """One direction of them with its causes (`explanation.explained`); most days leave nothing to search for."""
-        known = frame_of(collected(with_structural(side(frame_of(compared), direction), direction)))
-        plain = collected(settled(known, direction))
+        known = collected(with_structural(side(frame_of(compared), direction), direction))
+        plain = collected(settled(frame_of(known), direction))
         if plain.height == compared.height:
             return plain
-        children = collected(late.of_children(frame_of(self.read("child", late.CHILD_READ, days))))
-        running = self._running(collected(known.filter(is_open()).select(*KEY)), days)
-        found = collected(searched(known, direction, frame_of(self.lessons), frame_of(children), running))
+        lessons = self.lessons
+        # The few that are left are here already, and a search is many small joins: nothing to bother a cluster with.
+        with on_driver():
+            left = frame_of(collected(frame_of(known).filter(is_open())))
+            children = collected(late.of_children(frame_of(self.read("child", late.CHILD_READ, days))))
+            running = self._running(collected(left.select(*KEY)), days)
+            found = collected(searched(left, direction, frame_of(lessons), frame_of(children), running))
         return pl.concat([plain, found])
 
     def _running(self, keys: pl.DataFrame, days: Sequence[date]) -> Frame | None:

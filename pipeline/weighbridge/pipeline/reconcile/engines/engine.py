@@ -82,6 +82,19 @@ def using(engine: str | Engine) -> Iterator[Engine]:
             made.close()
 
 
+@contextmanager
+def on_driver() -> Iterator[None]:
+    """Compute rows that are in this process already, and few, without sending them to a cluster and back.
+
+    Only Spark makes a difference: there the block runs on Polars. Frames of either side of the block do not mix.
+    """
+    if current().name != SPARK:
+        yield
+        return
+    with using(POLARS):
+        yield
+
+
 def check_installed(name: str) -> None:
     """See that an engine is known and its package is there.
 

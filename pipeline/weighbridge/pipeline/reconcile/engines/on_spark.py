@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import polars as pl
 
-from weighbridge.pipeline.reconcile.engines.columns import with_columns_of
+from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile.engines.engine import SPARK, Frame
+from weighbridge.pipeline.reconcile.engines.spark_session import as_before, as_needed, session
 from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
-from weighbridge.schemas.errors import ConfigError, LakeError
+from weighbridge.schemas.errors import LakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,19 @@ if TYPE_CHECKING:
 # Where exchanged files lie: a folder that driver and executors both see. Left out, a temporary one of this host.
 EXCHANGE = "WEIGHBRIDGE_SPARK_EXCHANGE"
 DONE = "_SUCCESS"
+# Types by Spark's own words for them. A schema that is told saves the job that would look for it in the files.
+_WORDS: Mapping[pl.DataType, str] = {
+    pl.String(): "STRING",
+    pl.Int64(): "BIGINT",
+    pl.Int32(): "INT",
+    pl.Boolean(): "BOOLEAN",
+    pl.Float64(): "DOUBLE",
+    pl.Date(): "DATE",
+    pl.Datetime("us", "UTC"): "TIMESTAMP",
+    pl.Decimal(38, 18): "DECIMAL(38,18)",
+    pl.List(pl.String()): "ARRAY<STRING>",
+    pl.List(pl.Int64()): "ARRAY<BIGINT>",
+}
 
 
 @dataclass(slots=True)
@@ -46,24 +60,33 @@ class OnSpark:
     own: bool = True
     name: str = SPARK
     _count: int = 0
+    _before: dict[str, str | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = as_needed(self.session)
 
     def frame(self, rows: pl.DataFrame | pl.LazyFrame) -> Frame:
         """The rows by way of a Parquet file: executors read it themselves, and no row goes through Python there."""
         held = rows.lazy().collect(engine="streaming")
         path = self._next() / "rows.parquet"
         path.parent.mkdir(parents=True)
+        held = held.with_columns(pl.selectors.by_dtype(pl.Null).cast(pl.String))
         held.write_parquet(path)
-        return nw.from_native(self.session.read.parquet(str(path)))
+        told = spark_schema(held.schema)
+        reader = self.session.read if told is None else self.session.read.schema(told)
+        return nw.from_native(reader.parquet(str(path)))
 
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
-        """The files, with columns that are newer than they as nulls."""
-        paths = [_address(address) for address in files]
-        reader = self.session.read.option("mergeSchema", "true" if len(paths) > 1 else "false")
-        return with_columns_of(table, nw.from_native(reader.parquet(*paths)), columns)
+        """The files, with columns that are newer than they as nulls: that is how Spark reads a schema it is told."""
+        types = polars_schema(table)
+        told = spark_schema({name: types[name] for name in columns})
+        assert told is not None  # every type of a table is among them
+        return nw.from_native(self.session.read.schema(told).parquet(*map(_address, files)))
 
     def kept(self, frame: Frame) -> Frame:
         """The rows as Parquet, computed once: a lost executor does not take them along."""
-        return nw.from_native(self.session.read.parquet(str(self.written(frame))))
+        native: Any = frame.to_native()
+        return nw.from_native(self.session.read.schema(native.schema).parquet(str(self.written(frame))))
 
     def collected(self, frame: Frame) -> pl.DataFrame:
         """The rows, by way of Parquet, never through the driver's sockets."""
@@ -86,9 +109,11 @@ class OnSpark:
         return folder
 
     def close(self) -> None:
-        """Stop what was started here, and remove what was exchanged."""
+        """Stop what was started here, leave any other session as it was, and remove what was exchanged."""
         if self.own:
             self.session.stop()
+        else:
+            as_before(self.session, self._before)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _next(self) -> Path:
@@ -97,31 +122,21 @@ class OnSpark:
 
 
 def engine() -> OnSpark:
-    """The session that is active or that the environment describes (`SPARK_REMOTE`, `spark-defaults.conf`).
+    """The session that is active, or that the environment describes, or a small one of this host.
 
     Raises:
         ConfigError: no session can be had.
     """
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - an optional package
+    made, own = session()
+    folder = Path(tempfile.mkdtemp(prefix="weighbridge-spark-", dir=os.environ.get(EXCHANGE)))
+    return OnSpark(made, folder, own=own)
 
-    active = SparkSession.getActiveSession()
-    try:
-        session = active or (
-            SparkSession.builder.appName("weighbridge")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .getOrCreate()
-        )
-    except Exception as error:  # noqa: BLE001 - whatever keeps a JVM from starting
-        raise ConfigError(
-            f"no Spark session can be had ({type(error).__name__}): Java 17 is needed, and JAVA_HOME where it "
-            "is not on the path; for a cluster see docs/scaling.md, or choose the engine polars"
-        ) from None
-    session.conf.set("spark.sql.ansi.enabled", "true")
-    base = os.environ.get(EXCHANGE)
-    folder = Path(tempfile.mkdtemp(prefix="weighbridge-spark-", dir=base))
-    return OnSpark(session, folder, own=active is None)
+
+def spark_schema(types: Mapping[str, pl.DataType]) -> str | None:
+    """Columns and their types as Spark reads them; null where it has to look for itself."""
+    if any(kind not in _WORDS for kind in types.values()):
+        return None
+    return ", ".join(f"`{name}` {_WORDS[kind]}" for name, kind in types.items())
 
 
 def _address(address: str) -> str:
