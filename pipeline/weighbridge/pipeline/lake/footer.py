@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -37,14 +38,20 @@ class Footer:
     Attributes:
         order: what the writer found; null where it does not say.
         stretches: its row groups, in order.
+        absent: of the columns that were asked for, those that are null in all rows, or that it does not hold.
+        most: the greatest value of each of the others that has whole numbers, where the file says so of all rows.
+        only: the one text of each of the others that has no other text and no null.
     """
 
     order: Order | None
     stretches: tuple[Stretch, ...]
+    absent: frozenset[str] = frozenset()
+    most: Mapping[str, int] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)
 
 
-def footer(place: Place, about: Table, part: Part) -> Footer:
-    """What a file says of its order.
+def footer(place: Place, about: Table, part: Part, ask: Sequence[str] = ()) -> Footer:
+    """What a file says of its order, and of the values of the columns in `ask`.
 
     Raises:
         LakeError: the file cannot be read.
@@ -63,13 +70,37 @@ def footer(place: Place, about: Table, part: Part) -> Footer:
         least, most = (None, None) if index is None else _ends(group.column(index).statistics)
         stretches.append(Stretch(first, group.num_rows, least, most))
         first += group.num_rows
-    return Footer(order, tuple(stretches))
+    return Footer(order, tuple(stretches), *_values(held, ask))
 
 
 def checked(about: Table, part: Part) -> Order:
     """The order of the rows of a file, found by reading its first key column."""
     ((_, rows),) = files(about.name, [part])
     return order_of(rows.select(about.key[0]).collect(engine="streaming")[about.key[0]])
+
+
+def _values(held: pq.FileMetaData, ask: Sequence[str]) -> tuple[frozenset[str], dict[str, int], dict[str, str]]:
+    """`absent`, `most` and `only` of a `Footer`."""
+    place = {name: number for number, name in enumerate(held.schema.names)}
+    absent, most, only = set(), {}, {}
+    for name in ask:
+        if name not in place:
+            absent.add(name)
+            continue
+        chunks = [held.row_group(group).column(place[name]) for group in range(held.num_row_groups)]
+        said = [chunk.statistics for chunk in chunks]
+        if not all(each is not None and each.has_null_count for each in said):
+            continue
+        told = [each for each, chunk in zip(said, chunks, strict=True) if each.null_count < chunk.num_values]
+        if not told:
+            absent.add(name)
+        elif all(each.has_min_max for each in told):
+            ends = {end for each in told for end in (each.min, each.max)}
+            if all(isinstance(end, int) for end in ends):
+                most[name] = max(ends)
+            elif len(ends) == 1 and not any(each.null_count for each in said):
+                only[name] = str(*ends)
+    return frozenset(absent), most, only
 
 
 def _ends(said: Any) -> tuple[int | None, int | None]:

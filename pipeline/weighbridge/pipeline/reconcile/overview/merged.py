@@ -3,7 +3,8 @@
     for each day    attempts and reports of the day, both sorted by the second half of the key, are merge-joined;
                     a day whose files are not known to be sorted, or of several runs, is hash-joined
     plain pairs     are added up at once (`packed`)
-    set aside       everything else, by bucket (`spill`), is matched as in the reconciliation, and added up too
+    set aside       what has no plain pair in its day is put beside what other days set aside, by bucket (`spill`)
+    the long road   whatever is not one row of either side is matched as in the reconciliation, and added up too
 
 A key that a table has more than once is set aside before anything is joined, so no join can multiply a row; that every
 row of either side came out once is checked all the same.
@@ -25,7 +26,7 @@ from weighbridge.pipeline.lake.footer import Footer, checked, footer
 from weighbridge.pipeline.lake.order import Order
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.lake.words import files
-from weighbridge.pipeline.reconcile.frames import collected, frame_of
+from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
 from weighbridge.pipeline.reconcile.match import attempts as one
 from weighbridge.pipeline.reconcile.match import reports as many
 from weighbridge.pipeline.reconcile.overview import pairs
@@ -36,11 +37,36 @@ from weighbridge.pipeline.reconcile.overview.repeated import LEAD, repeated
 from weighbridge.pipeline.reconcile.overview.spill import HELD, Spill, tried
 from weighbridge.pipeline.reconcile.period import month_of
 from weighbridge.schemas.errors import LakeError
-from weighbridge.schemas.tables import TABLES
+from weighbridge.schemas.tables import TABLES, UNASSIGNED
 
 ATTEMPT, READING = "attempt", "reading"
 _WIDE = {ATTEMPT: one.COLUMNS_READ, READING: many.COLUMNS_READ}
-_NARROW = {ATTEMPT: [n for n in pairs.ATTEMPT_READ if n not in {"tenant", "model_served", "model_requested"}]}
+# Rows of one day without a plain pair in it: attempts, and reports.
+ALONE, TOLD = "alone", "told"
+_MISSING, _UNSEEN = pairs.KINDS.index(pairs.MISSING), pairs.KINDS.index(pairs.UNSEEN)
+_EMPTY = {
+    ALONE: pl.DataFrame(
+        schema={
+            LEAD: pl.Int64,
+            "attempt_hi": pl.Int64,
+            WHO: pl.Int64,
+            "input": pl.Int64,
+            "output": pl.Int64,
+            "day": pl.Date,
+        }
+    ),
+    TOLD: pl.DataFrame(
+        schema={
+            LEAD: pl.Int64,
+            "attempt_hi": pl.Int64,
+            "readable": pl.Boolean,
+            "r_input": pl.Int64,
+            "r_output": pl.Int64,
+            "model": pl.String,
+            "day": pl.Date,
+        }
+    ),
+}
 Sided = tuple[Part, Footer]
 # Attempts and reports that have no key in common with other stretches, and whether both are sorted.
 Stretch = tuple[pl.DataFrame, pl.LazyFrame, bool]
@@ -70,7 +96,7 @@ def merged(
 ) -> pl.DataFrame:
     """As `overview.overview`, from the files of both tables."""
     sides = {
-        table: [(part, footer(lake.place, TABLES[table], part)) for part in parts]
+        table: [(part, footer(lake.place, TABLES[table], part, pairs.ASKED)) for part in parts]
         for table, parts in ((ATTEMPT, attempts), (READING, readings))
     }
     found = [repeated(table, parts, limits.keys) for table, parts in sides.items()]
@@ -80,11 +106,11 @@ def merged(
         if month is None or month_of(day) == month:
             work.day(mine)
     outside = [] if month is None else [
-        (table, each) for table, parts in sides.items() for each in parts
-        if each[0].day is not None and month_of(each[0].day) != month
+        (table, part) for table, parts in sides.items() for part, _ in parts
+        if part.day is not None and month_of(part.day) != month
     ]  # fmt: skip
-    work.others(outside)
-    work.rest()
+    work.across(outside)
+    work.rest({table: [part for part, _ in parts] for table, parts in sides.items()})
     return work.groups()
 
 
@@ -105,38 +131,92 @@ class _Work:
     names: Names = field(default_factory=Names)
     packed: Packed = field(init=False)
     spill: Spill = field(init=False)
+    narrow: Spill = field(init=False)
+    known: dict[str, pairs.Certain] = field(default_factory=dict)
     _aside: list[Ints] = field(default_factory=list)
+    _long: list[Ints] = field(init=False)
 
     def __post_init__(self) -> None:
         """Everything that is too much goes into one folder."""
         self.packed = Packed(self.limits.folder, self.limits.keys)
         self.spill = Spill(self.limits.folder, self.limits.held)
+        self.narrow = Spill(self.limits.folder, self.limits.held)
+        self._long = [self.twice]
 
     def day(self, mine: dict[str, list[Sided]]) -> None:
         """Join a day, add up what is plain, and set the rest aside."""
-        aside = [self.twice]
+        self.known = {table: pairs.certain([said for _, said in parts]) for table, parts in mine.items()}
+        day = next(part.day for parts in mine.values() for part, _ in parts)
         for attempts, reports, is_sorted in self._stretches(mine):
-            aside.append(tried(lambda a=attempts, r=reports, s=is_sorted: self._joined(a, r, s)))  # type: ignore[misc]
-        keys = np.unique(np.concatenate(aside))
-        if self.month is not None:
-            self._aside.append(keys)
-        if len(keys):
-            for table, parts in mine.items():
-                self._set_aside(table, [part for part, _ in parts], keys)
+            rest = tried(lambda a=attempts, r=reports, s=is_sorted: self._joined(a, r, s))  # type: ignore[misc]
+            for name, rows in rest.items():
+                if self.month is not None:
+                    self._aside.append(rows[LEAD].to_numpy())
+                self.narrow.add(name, rows.with_columns(day=pl.lit(day, pl.Date)))
 
-    def others(self, outside: Sequence[tuple[str, Sided]]) -> None:
-        """Rows of other months whose keys were set aside in this one."""
+    def across(self, outside: Sequence[tuple[str, Part]]) -> None:
+        """What was set aside, beside what was set aside on all other days; the rest is for the long road.
+
+        Args:
+            outside: files of other months. A key that they have too takes the long road.
+        """
         keys = np.unique(np.concatenate([np.zeros(0, np.int64), *self._aside]))
-        if len(keys):
-            for table, (part, _) in outside:
-                self._set_aside(table, [part], keys)
+        if len(keys) and outside:
+            wanted = pl.Series(keys).implode()
+            for table, part in outside:
+                for _, rows in files(table, [part]):
+                    found = rows.select(LEAD).filter(pl.col(LEAD).is_in(wanted)).collect(engine="streaming")
+                    self._long.append(found[LEAD].to_numpy())
+        entangled = pl.Series(np.unique(np.concatenate(self._long)), dtype=pl.Int64).implode()
+        for bucket in self.narrow.buckets(ALONE, TOLD):
+            free = {name: rows.filter(~pl.col(LEAD).is_in(entangled)) for name, rows in bucket.items()}
+            settled, long = tried(lambda held=free: self._settled(held))  # type: ignore[misc]
+            self._long.append(long)
+            self._add(settled)
 
-    def rest(self) -> None:
-        """Match what was set aside, a bucket at a time, and add it up."""
+    def rest(self, sides: dict[str, list[Part]]) -> None:
+        """Match what takes the long road, a bucket at a time, and add it up."""
+        keys = np.unique(np.concatenate(self._long))
+        if not len(keys):
+            return
+        for table, parts in sides.items():
+            self._set_aside(table, parts, keys)
         for bucket in self.spill.buckets(ATTEMPT, READING):
             rows = tried(lambda held=bucket: self._matched(held))  # type: ignore[misc]
-            for start in range(0, rows.height, self.limits.rows):
-                self.packed.add(rows.slice(start, self.limits.rows))
+            self._add(rows)
+
+    def _add(self, rows: pl.DataFrame) -> None:
+        for start in range(0, rows.height, self.limits.rows):
+            self.packed.add(rows.slice(start, self.limits.rows))
+
+    def _settled(self, bucket: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, Ints]:
+        """Pairs over midnight, attempts without a report and reports without an attempt, where each has one row.
+
+        They are what the long road would make of them: it is for attempts with several rows, reports that cannot be
+        read, rows without names, and keys that have one half in common.
+        """
+        alone, told = (bucket.get(name, empty) for name, empty in ((ALONE, _EMPTY[ALONE]), (TOLD, _EMPTY[TOLD])))
+        told = told.rename({LEAD: "r_lo", "attempt_hi": "r_hi", "day": "r_day", "model": "r_model"})
+        both = collected(pairs.paired(frame_of(alone), frame_of(told), (WHO,)))
+        if both[LEAD].count() != alone.height or both["r_lo"].count() != told.height:
+            raise LakeError(
+                "joining what was set aside lost or made rows; nothing is told. Run `weighbridge validate`."
+            )
+        single = pl.col("r_lo").is_null() & pl.col(WHO).is_not_null()
+        lone = pl.col(LEAD).is_null()
+        long = both.filter(~pl.col("plain") & ~single & ~lone)
+        plain = collected(pairs.numbered(frame_of(both.filter("plain")), WHO)).select("group", *pairs.FIGURES)
+        unknown = pl.lit(None, pl.Int64)
+        missing = both.filter(single).select(
+            (pl.col(WHO) * pairs.STEP + _MISSING).alias("group"),
+            *("input", "output"),
+            *(unknown.alias(f"{side}_difference") for side in ("input", "output")),
+        )
+        texts = both.filter(lone).select(tenant=pl.lit(UNASSIGNED), model="r_model")
+        unseen = self.names.of_texts(texts).select(
+            (pl.col(WHO) * pairs.STEP + _UNSEEN).alias("group"), *(unknown.alias(name) for name in pairs.FIGURES)
+        )
+        return pl.concat([plain, missing, unseen]), long[LEAD].to_numpy()
 
     def groups(self) -> pl.DataFrame:
         """The groups with their names."""
@@ -166,28 +246,37 @@ class _Work:
 
     # --- one stretch of a day ------------------------------------------------------------------------------------
 
-    def _joined(self, attempts: pl.DataFrame, reports: pl.LazyFrame, is_sorted: bool) -> Ints:
-        """Add up the plain pairs of a stretch, and give the keys of the rest."""
+    def _joined(self, attempts: pl.DataFrame, asked: pl.LazyFrame, is_sorted: bool) -> dict[str, pl.DataFrame]:
+        """Add up the plain pairs of a stretch, and give the rest of both sides."""
+        reports = asked.collect(engine="streaming")
         if len(self.twice):
             once = ~pl.col(LEAD).is_in(pl.Series(self.twice).implode())
             attempts, reports = attempts.filter(once), reports.filter(once)
-        rows = self._numbered(attempts.lazy(), reports, is_sorted)
+        rows = self._numbered(attempts.lazy(), reports.lazy(), is_sorted)
         if is_sorted and _attempts_of(rows) != attempts.height:
             # Whoever said that the rows are sorted was wrong. What is hashed needs no order.
-            rows = self._numbered(attempts.lazy(), reports, is_sorted=False)
+            rows = self._numbered(attempts.lazy(), reports.lazy(), is_sorted=False)
         if _attempts_of(rows) != attempts.height:
             raise LakeError(
                 f"{self.lake.root}: joining attempts and readings gave {_attempts_of(rows):,} rows for "
                 f"{attempts.height:,} attempts; nothing is told. Run `weighbridge validate`: keys are repeated."
             )
-        self.packed.add(rows.lazy().filter(pl.col("group").is_not_null()).select("group", *pairs.FIGURES).collect())
-        rest = [rows[name].drop_nulls().to_numpy() for name in ("aside_attempt_lo", "aside_r_lo")]
-        return np.concatenate(rest)
+        own = attempts.filter(pl.col(LEAD).is_in(rows["aside_attempt_lo"].drop_nulls().implode()))
+        other = reports.filter(pl.col(LEAD).is_in(rows["aside_r_lo"].drop_nulls().implode()))
+        sides = (pairs.attempt_side(frame_of(own), (WHO,), self.known[ATTEMPT]), self._told(other))
+        rest = dict(zip((ALONE, TOLD), map(collected, sides), strict=True))
+        rest[TOLD] = rest[TOLD].rename({"r_lo": LEAD, "r_hi": "attempt_hi"}).with_columns(other["model"])
+        self.packed.add(rows.filter(pl.col("group").is_not_null()).select("group", *pairs.FIGURES))
+        return rest
+
+    def _told(self, reports: pl.DataFrame) -> Frame:
+        return pairs.reading_side(frame_of(reports), self.known[READING])
 
     def _numbered(self, left: pl.LazyFrame, right: pl.LazyFrame, is_sorted: bool) -> pl.DataFrame:
         if is_sorted:
             left, right = left.set_sorted(LEAD), right.set_sorted(LEAD)
-        known, told = pairs.attempt_side(frame_of(left), (WHO,)), pairs.reading_side(frame_of(right))
+        known = pairs.attempt_side(frame_of(left), (WHO,), self.known[ATTEMPT])
+        told = pairs.reading_side(frame_of(right), self.known[READING])
         return collected(pairs.numbered(pairs.paired(known, told, (WHO,)), WHO))
 
     def _stretches(self, mine: dict[str, list[Sided]]) -> Iterator[Stretch]:
@@ -196,8 +285,9 @@ class _Work:
         single = all(len(parts) <= 1 for parts in mine.values())
         is_sorted = single and all(self._is_sorted(t, each) for t, parts in mine.items() for each in parts)
         rows = sum(part.rows for part, _ in (*attempts, *reports))
-        told = [scan.select(pairs.READING_READ) for _, scan in files(READING, [part for part, _ in reports])]
-        right = pl.concat(told) if told else pl.LazyFrame(schema=self._schema(READING, pairs.READING_READ))
+        read = [*pairs.reading_read(self.known[READING]), "model"]
+        told = [scan.select(read) for _, scan in files(READING, [part for part, _ in reports])]
+        right = pl.concat(told) if told else pl.LazyFrame(schema=self._schema(READING, read))
         if rows <= 2 * self.limits.rows:
             yield self._attempts(attempts), right, is_sorted
         elif is_sorted and attempts:
@@ -217,7 +307,9 @@ class _Work:
             wanted = list(range(len(said.stretches))) if groups is None else list(groups)
             if wanted:
                 first, last = said.stretches[wanted[0]], said.stretches[wanted[-1]]
-                rows = scan.select(_NARROW[ATTEMPT]).slice(first.first, last.first + last.rows - first.first)
+                rows = scan.select(pairs.attempt_read(self.known[ATTEMPT])).slice(
+                    first.first, last.first + last.rows - first.first
+                )
                 who = self.names.of_rows(self.lake.place, part, wanted)
                 out.append(rows.collect(engine="streaming").with_columns(who))
         return pl.concat(out)
@@ -246,7 +338,7 @@ class _Work:
         for batch in reports.collect_batches(chunk_size=self.limits.held):
             spill.add(READING, batch)
         for bucket in spill.buckets(ATTEMPT, READING):
-            own = bucket.get(READING, pl.DataFrame(schema=self._schema(READING, pairs.READING_READ)))
+            own = bucket.get(READING, pl.DataFrame(schema=reports.collect_schema()))
             yield bucket.get(ATTEMPT, self._empty_attempts()), own.lazy(), False
 
     def _schema(self, table: str, columns: Sequence[str]) -> dict[str, pl.DataType]:
@@ -254,7 +346,7 @@ class _Work:
         return {name: types[name] for name in columns}
 
     def _empty_attempts(self) -> pl.DataFrame:
-        return pl.DataFrame(schema={**self._schema(ATTEMPT, _NARROW[ATTEMPT]), WHO: pl.Int64()})
+        return pl.DataFrame(schema={**self._schema(ATTEMPT, pairs.attempt_read(self.known[ATTEMPT])), WHO: pl.Int64()})
 
 
 def _attempts_of(rows: pl.DataFrame) -> int:

@@ -22,6 +22,7 @@ from weighbridge.pipeline.reconcile.overview.pairs import STEP
 from weighbridge.schemas.errors import ConfigError
 
 WHO = "who"
+Codes = np.ndarray[Any, np.dtype[np.int32]]
 _COLUMNS = ("tenant", "model_served", "model_requested")
 MOST_NAMES = MOST_GROUPS // STEP
 
@@ -81,13 +82,18 @@ class Names:
             out.append(self._of_batch(columns, batch.num_rows))
         return np.concatenate(out) if out else np.zeros(0, np.int64)
 
-    def _of_batch(self, columns: dict[str, tuple[Ints, list[str]]], rows: int) -> Ints:
-        blank: tuple[Ints, list[str]] = (np.full(rows, -1, np.int64), [])
+    def _of_batch(self, columns: dict[str, tuple[Codes, list[str]]], rows: int) -> Ints:
+        blank: tuple[Codes, list[str]] = (np.full(rows, -1, np.int32), [])
         tenants = self._global(self._tenants, *columns.get("tenant", blank))
-        served = self._global(self._models, *columns.get("model_served", blank))
-        asked = self._global(self._models, *columns.get("model_requested", blank))
-        models = np.where(served >= 0, served, asked)
+        models = self._global(self._models, *columns.get("model_served", blank))
+        if "model_requested" in columns and (models < 0).any():
+            models = np.where(models >= 0, models, self._global(self._models, *columns["model_requested"]))
         self._make_room()
+        if rows and tenants.min() >= 0 and models.min() >= 0:
+            # The short road: every row has both names, and the two are one place in the table.
+            whole: Ints = self._table.ravel().take(tenants * np.int32(self._table.shape[1]) + models)
+            if whole.min() >= 0:
+                return whole
         known = (tenants >= 0) & (models >= 0)
         found = np.where(known, self._table[tenants, models], -1)
         fresh = known & (found < 0)
@@ -98,11 +104,10 @@ class Names:
             found = np.where(known, self._table[tenants, models], -1)
         return found
 
-    def _global(self, known: dict[str | None, int], codes: Ints, words: list[str]) -> Ints:
+    def _global(self, known: dict[str | None, int], codes: Codes, words: list[str]) -> Codes:
         """Codes of one dictionary as numbers that are the same everywhere; -1 stays."""
-        own = np.array([*(self._of(known, word) for word in words), -1], np.int64)
-        numbers: Ints = own[codes]
-        return numbers
+        own = np.array([*(self._of(known, word) for word in words), -1], np.int32)
+        return own.take(codes) if (codes >= 0).all() else own[codes]
 
     def _make_room(self) -> None:
         rows, columns = self._table.shape
@@ -116,14 +121,14 @@ class Names:
         return known.setdefault(word, len(known))
 
 
-def _coded(column: Any) -> tuple[Ints, list[str]]:
+def _coded(column: Any) -> tuple[Codes, list[str]]:
     """Codes of a column, -1 for null, and the words they stand for."""
     if pa.types.is_null(column.type):
-        return np.full(len(column), -1, np.int64), []
+        return np.full(len(column), -1, np.int32), []
     codes = column.indices
     if codes.null_count:
-        return pl.Series(codes).cast(pl.Int64).fill_null(-1).to_numpy(), column.dictionary.to_pylist()
+        return pl.Series(codes).cast(pl.Int32).fill_null(-1).to_numpy(), column.dictionary.to_pylist()
     # The numbers as they lie in memory: asked for an array, pyarrow would load pandas first.
     width = codes.type.bit_width // 8
     held = np.frombuffer(codes.buffers()[1], f"<i{width}", len(codes), codes.offset * width)
-    return held.astype(np.int64), column.dictionary.to_pylist()
+    return held.astype(np.int32, copy=False), column.dictionary.to_pylist()

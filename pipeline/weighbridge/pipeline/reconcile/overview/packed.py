@@ -7,6 +7,7 @@ the sorted numbers. Beyond `AT_ONCE` of them, sorted runs go to disk and are mer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,10 @@ class Packed:
         extremes = rows.select(pl.max_horizontal(pl.col(FIGURES).max(), -pl.col(FIGURES).min())).item()
         if extremes is not None and extremes >= _SHIFT:
             raise beyond()
-        self._sums.append(_added(rows.lazy(), pl.len().cast(pl.Int64)))
-        known = rows.lazy().filter(pl.col("output").is_not_null())
-        packed = known.select(pl.col("group") * (2 * _SHIFT) + pl.col("output") + _SHIFT).collect().to_series()
+        whole = [name for name in FIGURES if not rows[name].null_count()]
+        self._sums.append(_added(rows.lazy(), whole))
+        known = rows.filter(pl.col("output").is_not_null()) if rows["output"].null_count() else rows
+        packed = known.select(pl.col("group") * (2 * _SHIFT) + pl.col("output") + _SHIFT).to_series()
         self._held.append(packed.to_numpy())
         self._size += packed.len()
         if self._size >= self.at_once:
@@ -73,7 +75,9 @@ class Packed:
         Raises:
             SumError: a sum is beyond 64 bits.
         """
-        counts = self._sums or [_added(pl.LazyFrame(schema={"group": pl.Int64, **dict.fromkeys(FIGURES, pl.Int64)}))]
+        counts = self._sums or [
+            _added(pl.LazyFrame(schema={"group": pl.Int64, **dict.fromkeys(FIGURES, pl.Int64)}), ())
+        ]
         wide = [pl.col(name).cast(pl.Int128) for name in ("attempts", *FIGURES, *_KNOWN)]
         sums = pl.concat(counts).group_by("group").agg(each.sum() for each in wide)
         for name in ("attempts", *FIGURES):
@@ -113,11 +117,14 @@ class Packed:
 _KNOWN = tuple(f"known_{name}" for name in FIGURES)
 
 
-def _added(rows: pl.LazyFrame, attempts: pl.Expr | None = None) -> pl.DataFrame:
+def _added(rows: pl.LazyFrame, whole: Sequence[str]) -> pl.DataFrame:
+    """Counts and sums by group; of the figures in `whole` every row knows one."""
     sums = [pl.col(name).cast(pl.Int64).sum() for name in FIGURES]
-    known = [pl.col(name).count().cast(pl.Int64).alias(f"known_{name}") for name in FIGURES]
-    counted = pl.len().cast(pl.Int64) if attempts is None else attempts
-    return rows.group_by("group").agg(counted.alias("attempts"), *sums, *known).collect()
+    own = [name for name in FIGURES if name not in whole]
+    known = [pl.col(name).count().cast(pl.Int64).alias(f"known_{name}") for name in own]
+    added = rows.group_by("group").agg(pl.len().cast(pl.Int64).alias("attempts"), *sums, *known)
+    same = {f"known_{name}": pl.col("attempts") for name in whole}
+    return added.with_columns(**same).select("group", "attempts", *FIGURES, *_KNOWN).collect()
 
 
 def _sorted(numbers: list[Any]) -> Ints:

@@ -9,11 +9,13 @@ an unreadable report) is *set aside* by its key and goes through the matching th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 import narwhals as nw
 
+from weighbridge.pipeline.lake.footer import Footer
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Expr, Frame, beyond, first_of, tokens, words
 from weighbridge.pipeline.reconcile.match import attempts as one
 from weighbridge.pipeline.reconcile.match import reports as many
@@ -25,36 +27,86 @@ NOT_COMPARED, MISSING, UNSEEN = "not_compared", "missing", "unseen"
 KINDS = (MATCHED, INPUT_DIFFERS, OUTPUT_DIFFERS, NOT_COMPARED, MISSING, UNSEEN)
 NAMES = ("tenant", "model")
 FIGURES = ("input", "output", "input_difference", "output_difference")
+ATTEMPT_COUNTS = ("input_computed", "input_recounted", "output_computed", "output_recounted")
 ATTEMPT_READ = (
     *KEY,
     *("tenant", "model_served", "model_requested"),
-    *("input_computed", "input_recounted", "output_computed", "output_recounted"),
+    *ATTEMPT_COUNTS,
 )
 READING_READ = (*KEY, "verdict", *many.COUNTS)
+# What a footer is asked about.
+ASKED = (*ATTEMPT_COUNTS, *many.COUNTS, "verdict")
 _READABLE = (Verdict.PROVED, Verdict.ASSUMED)
 _BOTH = (Direction.INPUT, Direction.OUTPUT)
 # Kinds are numbered in steps of so many.
 STEP = 8
 
 
-def attempt_side(rows: Frame, names: Sequence[str] = NAMES) -> Frame:
+@dataclass(frozen=True, slots=True)
+class Certain:
+    """What is known of the columns of some rows before they are read; nothing by default.
+
+    Attributes:
+        absent: columns that are null in every row.
+        small: columns of whole numbers none of which is beyond all reason.
+        readable: whether every report has a verdict by which it can be read.
+    """
+
+    absent: frozenset[str] = frozenset()
+    small: frozenset[str] = frozenset()
+    readable: bool = False
+
+
+NOTHING = Certain()
+
+
+def certain(footers: Sequence[Footer]) -> Certain:
+    """What the footers of all files say of `ASKED`."""
+    if not footers:
+        return NOTHING
+    absent = frozenset.intersection(*(each.absent for each in footers))
+    small = [
+        name
+        for name in ASKED
+        if all(name in each.absent or each.most.get(name, LARGEST + 1) <= LARGEST for each in footers)
+    ]
+    return Certain(absent, frozenset(small), all(each.only.get("verdict") in _READABLE for each in footers))
+
+
+def attempt_read(known: Certain) -> list[str]:
+    """What `attempt_side` needs beside the names."""
+    return [*KEY, *(name for name in ATTEMPT_COUNTS if name not in known.absent)]
+
+
+def reading_read(known: Certain) -> list[str]:
+    """What `reading_side` needs."""
+    counts = [name for name in many.COUNTS if name in {"input_total", "output_total"} or name not in known.small]
+    verdict = [] if known.readable else ["verdict"]
+    return [*KEY, *verdict, *(name for name in counts if name not in known.absent)]
+
+
+def attempt_side(rows: Frame, names: Sequence[str] = NAMES, known: Certain = NOTHING) -> Frame:
     """Attempts with one row each: key, names, `input`, `output`; a figure beyond all reason is unknown."""
     model = {"model": nw.coalesce("model_served", "model_requested")} if "model" in names else {}
-    figures = {
-        str(side): nw.coalesce(_plausible(f"{side}_computed"), _plausible(f"{side}_recounted")) for side in _BOTH
-    }
+    figures = {str(side): _seen(side, known) for side in _BOTH}
     return rows.with_columns(**model, **figures).select(*KEY, *names, *map(str, _BOTH))
 
 
-def reading_side(rows: Frame) -> Frame:
+def reading_side(rows: Frame, known: Certain = NOTHING) -> Frame:
     """Reports: `r_lo`, `r_hi`, `readable` and the figures `r_input`, `r_output`."""
-    readable = nw.col("verdict").is_in([str(each) for each in _READABLE]) & ~beyond(*many.COUNTS)
+    readable = nw.lit(value=True)
+    if not known.readable:
+        readable = nw.col("verdict").is_in([str(each) for each in _READABLE])
+    doubtful = [name for name in many.COUNTS if name not in known.absent | known.small]
+    if doubtful:
+        readable = readable & ~beyond(*doubtful)
+    told = {side: tokens() if f"{side}_total" in known.absent else nw.col(f"{side}_total") for side in _BOTH}
     return rows.select(
         r_lo=nw.col("attempt_lo"),
         r_hi=nw.col("attempt_hi"),
         readable=readable,
-        r_input=nw.col("input_total"),
-        r_output=nw.col("output_total"),
+        r_input=told[Direction.INPUT],
+        r_output=told[Direction.OUTPUT],
     )
 
 
@@ -146,6 +198,12 @@ def _cases(label: Callable[[str], Expr]) -> list[tuple[Expr, Expr]]:
 
 def _number(kind: str) -> Expr:
     return tokens(KINDS.index(kind))
+
+
+def _seen(side: Direction, known: Certain) -> Expr:
+    held = [name for name in (f"{side}_computed", f"{side}_recounted") if name not in known.absent]
+    figures = [nw.col(name) if name in known.small else _plausible(name) for name in held]
+    return nw.coalesce(*figures) if len(figures) > 1 else (figures or [tokens()])[0]
 
 
 def _plausible(name: str) -> Expr:
