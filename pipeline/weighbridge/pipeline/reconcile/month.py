@@ -207,7 +207,8 @@ class Month:
         readings = self.read("reading", reports.COLUMNS_READ, days).join(keys, on=list(KEY), how="semi")
         amounts = self.read("priced_amount", money.PRICED_READ, days).join(keys, on=list(KEY), how="semi")
         held, costs = pl.collect_all([readings, amounts], engine="streaming")
-        return money.priced(parts, held, costs, self.prices)
+        with on_driver():
+            return money.priced(parts, held, costs, self.prices)
 
     def matched(self, reconciled: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:
         """Rows of `reconciled` with how their sides met, and those of attempts compared under another key."""
@@ -224,7 +225,8 @@ class Month:
         """What residuals may cost (`money.limits`)."""
         keys = left.lazy().select(KEY).unique()
         amounts = self.read("priced_amount", money.PRICED_READ, days).join(keys, on=list(KEY), how="semi")
-        return money.limits(left, amounts.collect(engine="streaming"), self.prices)
+        with on_driver():
+            return money.limits(left, amounts.collect(engine="streaming"), self.prices)
 
 
 def days_of(lake: Records, tables: Sequence[str]) -> list[date]:

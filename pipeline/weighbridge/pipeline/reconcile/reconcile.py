@@ -13,7 +13,7 @@ from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
-from weighbridge.pipeline.reconcile.engines import Engine, using
+from weighbridge.pipeline.reconcile.engines import Engine, on_driver, using
 from weighbridge.pipeline.reconcile.engines.engine import POLARS
 from weighbridge.pipeline.reconcile.found import gap_findings
 from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
@@ -88,7 +88,9 @@ def reconcile(
         for period in asked:
             of_month = Month(lake, period, prices, as_of, lateness or Lateness())
             outcome = reconcile_month(of_month)
-            write_constants(lake, period, outcome.recounts)
+            # These are few; and Spark may take a remainder of rows by nought before it leaves those rows out.
+            with on_driver():
+                write_constants(lake, period, outcome.recounts)
             found += with_segments(of_month, findings_of(Asked(of_month, key_id, ids_grace_days), outcome))
             total.attempts += outcome.attempts
             total.causes += outcome.causes
