@@ -61,10 +61,7 @@ def test_recorded_answers_are_all_accounted_for(weighbridge: Run, tmp_path: Path
 
 
 @pytest.mark.real
-def test_no_case_of_a_public_bug_report_fails(weighbridge: Run, shared_real: Path) -> None:
+def test_every_case_of_a_public_bug_report_passes(weighbridge: Run, shared_real: Path) -> None:
     ran = weighbridge("conformance", shared_real / "bug_cases.jsonl", "--json")
     assert ran.code == 0
-    outcomes = ran.json["outcomes"]
-    assert set(outcomes) == {"PASS", "UNSUPPORTED"}
-    assert sum(outcomes.values()) == 58
-    assert all(case["missing"] for case in ran.json["cases"] if case["outcome"] == "UNSUPPORTED")
+    assert ran.json["outcomes"] == {"PASS": 58}

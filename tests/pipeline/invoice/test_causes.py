@@ -156,6 +156,17 @@ def test_a_residual_is_told_as_a_whole_and_is_no_guess(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_charged_twice_was_not_late_the_day_before(tmp_path: Path) -> None:
+    """The day before was charged in full, so its last call is no reason for a second charge of the same size."""
+    world = World(tmp_path)
+    world.call(at(12, 23), input_uncached=1000)
+    world.call(at(13, 23), input_uncached=1000)
+    world.line("0.002", at(12, 0))
+    world.line("0.004", at(13, 0))
+    weighed = world.weighed()
+    assert (weighed.statuses, weighed.named) == ({"MATCHED", "UNEXPLAINED"}, set())
+
+
 def test_rival_explanations_are_kept_by_name(tmp_path: Path) -> None:
     """A failed call and a try that was followed by another have the same 500 tokens."""
     world = one_cell(tmp_path)

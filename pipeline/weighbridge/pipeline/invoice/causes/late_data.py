@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from weighbridge.pipeline.invoice.billing import Billing, Figure
 from weighbridge.pipeline.invoice.cause import Cause
@@ -43,10 +43,22 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
     wanted = {key: source for key, source in beside.items() if source is not None}
     # A cell may be the one before of one other at most, so what is asked of it is one thing.
     cuts = ledger.tail(billing, {source: (missing[key], source.end - late) for key, source in wanted.items()})
-    moved |= {key: (source, cuts[source]) for key, source in wanted.items() if source in cuts}
+    moved |= {
+        key: (source, cuts[source])
+        for key, source in wanted.items()
+        if source in cuts and _lacks(ledger, dropped, source, cuts[source])
+    }
     if (dropped, moved) == (billing.dropped, billing.moved):
         return None
     return replace(billing, dropped=dropped, moved=moved)
+
+
+def _lacks(ledger: Ledger, dropped: Mapping[Key, object], source: Key, since: datetime) -> bool:
+    """Whether the calls of a cell from a moment on are not charged in it: what is there, too, is charged twice."""
+    if source not in ledger.charged:
+        return True
+    from_then = dropped.get(source)
+    return isinstance(from_then, datetime) and from_then <= since
 
 
 def _gap(target: Figure, ours: Figure, *, by_money: bool) -> Figure:
