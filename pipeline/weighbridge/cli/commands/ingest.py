@@ -93,11 +93,12 @@ def ingest(
         tenant=tenant,
         task=task,
     )
-    notice(home, datetime.now(UTC), mappings=[] if mapping is None else [mapping])
     if paths:
         result = take_in(home, paths, intake)
     else:
         result = pull_in(home, intake, since=_start_of(since), until=_end_of(until)).result
+    # What is refused leaves no trace, not in the log of changes either.
+    notice(home, datetime.now(UTC), mappings=[] if mapping is None else [mapping])
     _log.info("%d files on %d days; pricing", len(result.files), len(result.days))
     set_prices(home, result.days)
     priced, made = priced_in(home, result.days), made_of(home, result)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class PriceBook:
             ConfigError: a file cannot be used as written.
         """
         own = [[row for file in files_of(path) for row in read_prices(file)] for path in reversed(extra)]
-        return cls([*own, [row for file in files_of(SHIPPED) for row in read_prices(file)]])
+        return cls([*own, _shipped()])
 
     @property
     def rows(self) -> list[PriceRow]:
@@ -131,6 +132,12 @@ def _fitting(layers: Sequence[Sequence[PriceRow]], served: Served) -> list[Price
                 return found
             left.remove(best)
     return [*found, None]
+
+
+@cache
+def _shipped() -> tuple[PriceRow, ...]:
+    """The rows of the shipped files, which do not change while a process runs."""
+    return tuple(row for file in files_of(SHIPPED) for row in read_prices(file))
 
 
 def _by_provider(rows: Sequence[PriceRow]) -> dict[str, list[PriceRow]]:

@@ -100,9 +100,14 @@ def judged_days(home: Home, _today: date) -> Rests:
 
 
 def audited_days(home: Home, _today: date) -> Rests:
-    """Days that retention took rows of: what was said of their months rests on rows that are gone."""
+    """Days of a month that retention took rows of, from those rows on: a bet goes on from the days before it."""
     gone = forgotten(home)
-    return lambda unit, _lost: gone.any(BILLED, date.fromisoformat(unit), date.fromisoformat(unit))
+
+    def rests(unit: str, _lost: bool) -> bool:
+        day = date.fromisoformat(unit)
+        return gone.any(BILLED, day.replace(day=1), day)
+
+    return rests
 
 
 def released_days(home: Home, _today: date) -> Rests:
