@@ -132,7 +132,7 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, env: dict[str, str], mess
 
 
 def test_a_strange_key_is_told_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="Known are lake, key_file, prices, .*reports, title, timezone"):
+    with pytest.raises(ConfigError, match=r"Known are lake, key_file, prices, .*reports, title, timezone"):
         load(config(tmp_path, "zzz = 1"), env={})
 
 

@@ -1197,7 +1197,6 @@ RECOUNT_CONSTANT = Table(
 )  # fmt: skip
 
 
-
 def _audited() -> tuple[Column, ...]:
     """What a cell of an audit is."""
     return (

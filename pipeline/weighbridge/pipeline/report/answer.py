@@ -155,9 +155,7 @@ def _basis(view: View) -> Prose:
     lines = view.whole("invoice_line", ["period_start", "period_end"])
     held = lines.filter((pl.col("period_start").dt.date() <= view.period.last) & (pl.col("period_end") > begin))
     if collect(held.select(pl.len())).item():
-        return say(
-            "Invoice lines are held: the section on invoices compares them with priced usage."
-        )
+        return say("Invoice lines are held: the section on invoices compares them with priced usage.")
     return say("No invoice is imported: the bill stands for reported usage at the prices of its days.")
 
 
