@@ -10,8 +10,9 @@ import pytest
 
 from weighbridge.pipeline import read_usage
 from weighbridge.pipeline.conformance import Outcome, run_case, run_file
-from weighbridge.pipeline.conformance.case import Case, MalformedCaseError
+from weighbridge.pipeline.conformance.case import Case
 from weighbridge.pipeline.conformance.engine import compared_engine
+from weighbridge.pipeline.conformance.malformed import MalformedCaseError
 
 USAGE = {
     "prompt_tokens": 64,

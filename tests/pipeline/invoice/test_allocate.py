@@ -127,7 +127,7 @@ def test_what_is_used_and_on_no_bill_yet_is_accrued(tmp_path: Path) -> None:
         Decimal("0.010"),
         Decimal("0.006"),
         Decimal("0.004"),
-        -1,
+        Decimal(-1),
     )
     assert accruals(lake, {}, LATER)[-1].period == MONTH
 
@@ -136,4 +136,9 @@ def test_a_month_without_any_bill_is_accrued_as_a_whole(tmp_path: Path) -> None:
     made = World(tmp_path)
     made.call(at(12), input_uncached=3000)
     (told,) = accruals(made.lake(), {}, at(20))
-    assert (told.period, told.expected, told.invoiced, told.accrued) == (MONTH, Decimal("0.006"), 0, Decimal("0.006"))
+    assert (told.period, told.expected, told.invoiced, told.accrued) == (
+        MONTH,
+        Decimal("0.006"),
+        Decimal(0),
+        Decimal("0.006"),
+    )

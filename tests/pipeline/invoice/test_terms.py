@@ -43,13 +43,16 @@ def test_terms_of_a_month_in_their_order() -> None:
         LineKind.CREDIT: Decimal(-130),
     }
     assert (told.drawn, told.shortfall, told.total) == (Decimal(1950), Decimal(1050), Decimal(2870))
-    assert [(each.name, each.used, each.left) for each in told.credits] == [("early", 30, 0), ("late", 100, 0)]
+    assert [(each.name, each.used, each.left) for each in told.credits] == [
+        ("early", Decimal(30), Decimal(0)),
+        ("late", Decimal(100), Decimal(0)),
+    ]
 
 
 def test_credits_pay_no_more_than_there_is_and_none_after_their_end() -> None:
     credits_ = (Credit("gone", Decimal(9), date(2026, 1, 1), APRIL), Credit("big", Decimal(500), APRIL))
     told = month_terms(Contract("p", credits=credits_), Decimal(20), APRIL, {})
-    assert [(each.name, each.used, each.left) for each in told.credits] == [("big", 20, 480)]
+    assert [(each.name, each.used, each.left) for each in told.credits] == [("big", Decimal(20), Decimal(480))]
     assert told.total == 0
     assert month_terms(Contract("p", credits=credits_), Decimal(-5), APRIL, {}).credits[0].used == 0
 

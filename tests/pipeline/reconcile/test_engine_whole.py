@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import narwhals as nw
 import polars as pl
@@ -55,7 +56,7 @@ def test_polars_computes_unless_another_is_named() -> None:
 
 def test_few_rows_that_are_here_already_are_not_sent_to_a_cluster() -> None:
     """Within the block Polars computes instead of Spark; DuckDB is in this process itself."""
-    cluster = OnPolars(name="spark")
+    cluster: Any = OnPolars(name="spark")
     with using(cluster):
         with on_driver():
             assert current().name == "polars"

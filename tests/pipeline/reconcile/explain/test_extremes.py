@@ -44,7 +44,7 @@ def _iterations(world: World) -> None:
             _child(world, number, child, tokens)
 
 
-EXPECTED = {
+EXPECTED: dict[Callable[[World], None], list[tuple[int, str, int]]] = {
     _choices: [(2, "parallel_choices", -802)],
     _messages: [],
     _iterations: [(2, "iterations_left_out", -30)],

@@ -246,13 +246,14 @@ def test_in_a_group_too_large_usage_is_missing_where_nobody_has_it(world: World)
 def test_the_two_sides_of_an_attempt_meet_over_a_months_end(world: World, month: str | None) -> None:
     """Seen a second before midnight of the last of March, logged a second after it: one attempt, and it is March's."""
     midnight = datetime(2026, 4, 1, tzinfo=UTC)
-    begun = {"arrived_at": midnight - timedelta(seconds=1), "total_us": 3_000_000}
-    engine(world, 1, 40, usage_expected=True, day=begun["arrived_at"].date(), **begun)
+    before = midnight - timedelta(seconds=1)
+    begun = {"arrived_at": before, "total_us": 3_000_000}
+    engine(world, 1, 40, usage_expected=True, day=before.date(), **begun)
     ended = {"arrived_at": midnight + timedelta(seconds=1), "total_us": 500_000}
     gateway(world, 2, 40, day=midnight.date(), **ended)
     world.tables["reading"][-1]["day"] = midnight.date()
     named(world, 7, 1, 2)
-    world.tables["alias"][0]["day"], world.tables["alias"][1]["day"] = begun["arrived_at"].date(), midnight.date()
+    world.tables["alias"][0]["day"], world.tables["alias"][1]["day"] = before.date(), midnight.date()
     out = weighed(world, month=month)
     if month != "2026-04":
         assert (out.outcome(1), met(out, 1)) == ((40, 40, 0, 0, "MATCHED"), ("time", None))
