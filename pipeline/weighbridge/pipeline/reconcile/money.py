@@ -75,12 +75,23 @@ def priced(parts: pl.DataFrame, readings: pl.DataFrame, amounts: pl.DataFrame, p
         amounts: rows of `priced_amount` about them, with at least `PRICED_READ`.
         prices: the rows of the book.
     """
+    if parts.is_empty():
+        return parts.with_columns(amount=pl.lit(None, dtype=MONEY), currency=pl.lit(None, dtype=pl.String))
     whole = pl.col("cause").is_in(WHOLE_REPORTS)
+    if parts.filter(whole).is_empty():
+        return _by_class(parts, amounts, prices)
     reports_of = parts.filter(whole).with_columns(again=pl.col("cause") == AGAIN)
     by_report = reports_of.join(
         _of_reports(readings, amounts), on=[*KEY, "direction", "again"], how="left", maintain_order="left"
     )
     return pl.concat([by_report.drop("again"), _by_class(parts.filter(~whole), amounts, prices)])
+
+
+_NO_LIMITS = pl.DataFrame(
+    schema=dict.fromkeys(KEY, pl.Int64())
+    | {"direction": pl.String(), "residual_low": MONEY, "residual_high": MONEY, "residual_currency": pl.String()}
+    | {"residual_amount": MONEY}
+)
 
 
 def limits(left: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.DataFrame:
@@ -95,6 +106,8 @@ def limits(left: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.Data
         `KEY`, direction, residual_amount (null where low and high differ), residual_low, residual_high,
         residual_currency; all null where no price is known.
     """
+    if left.is_empty():
+        return _NO_LIMITS
     ends: list[pl.DataFrame] = []
     for direction, classes in ((Direction.INPUT, INPUT_CLASSES), (Direction.OUTPUT, OUTPUT_CLASSES)):
         own = left.filter(pl.col("direction") == str(direction)).rename({"residual": "tokens"})

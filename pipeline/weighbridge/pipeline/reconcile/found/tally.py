@@ -51,6 +51,8 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
     weak = pl.col("confidence").replace_strict(_WEAKNESS, return_dtype=pl.Int64)
     full = rows.with_columns(lacking).select(*by, *KEY, "day", *MEASURES).with_columns(confidence=weak)
     held = full.collect(engine="streaming")
+    if held.is_empty():  # nothing is found of most things in most months
+        return _no_groups(held.select(by).schema)
     sums = (
         held.lazy()
         .group_by(by)
@@ -74,6 +76,16 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
     with told_of_sums():
         summed = sums.collect()
     return summed.join(_lowest_ids(held, by), on=list(by), how="left", nulls_equal=True)
+
+
+def _no_groups(by: pl.Schema) -> pl.DataFrame:
+    """The tally of no rows."""
+    counts = dict.fromkeys(("rows", "expected", "observed"), pl.Int64())
+    money = {"amount": MONEY, "unpriced": pl.Int64(), "low": MONEY, "high": MONEY, "unlimited": pl.Int64()}
+    words = dict.fromkeys(("currency", "other_currency", "grade"), pl.String())
+    days = dict.fromkeys(("first_day", "last_day"), pl.Date())
+    measures = counts | money | words | {"confidence": pl.Int64()} | days | {"ids": pl.List(pl.String())}
+    return pl.DataFrame(schema=pl.Schema(by | measures))
 
 
 def added(tallies: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
