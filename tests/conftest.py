@@ -75,7 +75,8 @@ def _take_a_third(config: pytest.Config, items: list[pytest.Item]) -> None:
     if named or config.getoption("markexpr") in _EVERYTHING:
         return
     third = int(os.environ.get("WEIGHBRIDGE_THIRD", "0"))
-    kept, left = [], []
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         name = item.stash[_ID]
         mine = not name.startswith(_DEAR) or zlib.crc32(name.encode()) % _THIRDS == third

@@ -74,19 +74,22 @@ class OnSpark:
         held.write_parquet(path)
         told = spark_schema(held.schema)
         reader = self.session.read if told is None else self.session.read.schema(told)
-        return nw.from_native(reader.parquet(str(path)))
+        read: Frame = nw.from_native(reader.parquet(str(path)))
+        return read
 
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
         """The files, with columns that are newer than they as nulls: that is how Spark reads a schema it is told."""
         types = polars_schema(table)
         told = spark_schema({name: types[name] for name in columns})
         assert told is not None  # every type of a table is among them
-        return nw.from_native(self.session.read.schema(told).parquet(*map(_address, files)))
+        read: Frame = nw.from_native(self.session.read.schema(told).parquet(*map(_address, files)))
+        return read
 
     def kept(self, frame: Frame) -> Frame:
         """The rows as Parquet, computed once: a lost executor does not take them along."""
         native: Any = frame.to_native()
-        return nw.from_native(self.session.read.schema(native.schema).parquet(str(self.written(frame))))
+        read: Frame = nw.from_native(self.session.read.schema(native.schema).parquet(str(self.written(frame))))
+        return read
 
     def collected(self, frame: Frame) -> pl.DataFrame:
         """The rows, by way of Parquet, never through the driver's sockets."""

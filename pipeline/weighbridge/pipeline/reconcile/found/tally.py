@@ -85,7 +85,7 @@ def _no_groups(by: pl.Schema) -> pl.DataFrame:
     words = dict.fromkeys(("currency", "other_currency", "grade"), pl.String())
     days = dict.fromkeys(("first_day", "last_day"), pl.Date())
     measures = counts | money | words | {"confidence": pl.Int64()} | days | {"ids": pl.List(pl.String())}
-    return pl.DataFrame(schema=pl.Schema(by | measures))
+    return pl.DataFrame(schema={**by, **measures})
 
 
 def added(tallies: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
