@@ -284,7 +284,11 @@ def test_two_months_of_another_tier_and_of_searches_are_priced_as_they_were_serv
     office.both(1, "2026-03-02T10:00:00")
     told = ["usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens"]
     shape = " ".join([*told, "service_tier", "usage.server_tool_use.web_search_requests"])
-    leaves: dict[str, Any] = {"leaf_shape": shape, "leaf_integers": [100, 20, 120, None, 1], "leaf_texts": [None] * 3 + ["flex", None]}
+    leaves: dict[str, Any] = {
+        "leaf_shape": shape,
+        "leaf_integers": [100, 20, 120, None, 1],
+        "leaf_texts": [None] * 3 + ["flex", None],
+    }
     office.attempt(2, "2026-04-02T10:00:00")
     office.report(2, "2026-04-02T10:00:00", **leaves)
     office.weigh()
