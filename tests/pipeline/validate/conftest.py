@@ -81,6 +81,10 @@ def value(column: Column, number: int) -> Any:
 _COUNTED_UP = set("attempt_hi attempt_lo request_hi request_lo alias_hi alias_lo cell_hi cell_lo line low".split())
 
 
+# Tables whose rows differ by this column where nothing else of their key does.
+NUMBERED = {"change": "number", "currency_rate": "revision"}
+
+
 def clean(table: str, number: int, day: date = DAY, **changes: Any) -> Row:
     """Row `number` of a table, with which nothing is wrong; `changes` say what is."""
     about = TABLES[table]
@@ -92,6 +96,8 @@ def clean(table: str, number: int, day: date = DAY, **changes: Any) -> Row:
         row["segment_row"] = number
     if about.daily:
         row["day"] = day
+    if table in NUMBERED:
+        row[NUMBERED[table]] = number
     return row | SPECIAL.get(table, {}) | changes
 
 

@@ -160,6 +160,14 @@ CASES: list[tuple[str, str, Row, Row]] = [
     ("recount_constant", "identity.exact", {"attempts": 4, "exact": 4}, {"exact": 5}),
     ("recount_constant", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
     ("recount_constant", "order.lower", {"lower": -1, "upper": 2}, {"upper": -2}),
+    ("invoice_gap", "order.period_start", {}, {"period_start": MOMENT.replace(hour=23)}),
+    ("invoice_detail", "order.billing_start", {"billing_start": MOMENT, "billing_end": MOMENT},
+     {"billing_start": MOMENT.replace(hour=23)}),
+    ("audit_tolerance", "order.first_day", {"first_day": DAY, "last_day": DAY}, {"last_day": date(2026, 1, 4)}),
+    ("audit_tolerance", "order.flattest", {"flattest": 0.1, "steepest": 0.2}, {"steepest": 0.05}),
+    ("audit_cell", "identity.broken", {"rows": 4, "broken": 2}, {"broken": 5}),
+    ("audit_cell", "order.rate_lower", {"rate_lower": 0.1, "rate_upper": 0.2}, {"rate_upper": 0.05}),
+    ("audit_cell", "order.slope_lower", {"slope_lower": 0.1, "slope_upper": 0.2}, {"slope_upper": 0.05}),
 ]  # fmt: skip
 # The sums of a period keep the laws of a reading.
 CASES += [("usage_period", *case[1:]) for case in CASES if case[0] == "reading"]
