@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KEY = bytes(range(32))
 _READS = pytest.StashKey[bool]()
 _ID = pytest.StashKey[str]()
-# Rooms whose tests weigh whole months, nights or bills. A run of everything that is not told to leave nothing out
-# takes a fixed third of them; WEIGHBRIDGE_THIRD (0, 1 or 2) says which. Whoever names a file or folder gets all of it.
+# Rooms whose tests weigh whole months, nights or bills. Two thirds of them carry the marker `system` in a run of
+# everything, so that the plain command stays short and .ci/run leaves none out. Whoever names a folder gets all of it.
 DEAR = (
     *("audit", "close", "dispute", "explain", "invoice", "reconcile", "retention", "run"),
     *("baseline/test_incidents.py", "shared"),
@@ -33,7 +33,6 @@ _DEAR = (
     "tests/cli/test_explain",
 )
 _THIRDS = 3
-_EVERYTHING = ("", "slow or not slow")
 
 
 def real_folder() -> Path:
@@ -50,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that share what a fixture of their module makes go to one worker, so that it is made once."""
     item.stash[_ID] = item.nodeid
+    if _is_left_to_the_system_tests(item):
+        item.add_marker(pytest.mark.system)
     if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
         made = [fixtures[-1].scope for fixtures in item._fixtureinfo.name2fixturedefs.values()]
         if "module" in made:
@@ -62,28 +63,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Without this all groups are ignored, in silence.
     """
-    _take_a_third(config, items)
     for item in items:
         mark = item.get_closest_marker("xdist_group")
         if mark and getattr(config.option, "loadgroup", False) and not item.nodeid.endswith(f"@{mark.args[0]}"):
             item._id = item.id.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
-def _take_a_third(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out two thirds of the dear tests, unless everything, or some folder by name, was asked for."""
-    named = any((ROOT / arg.split("::")[0]).resolve() not in {ROOT, ROOT / "tests"} for arg in config.args)
-    if named or config.getoption("markexpr") in _EVERYTHING:
-        return
-    third = int(os.environ.get("WEIGHBRIDGE_THIRD", "0"))
-    kept: list[pytest.Item] = []
-    left: list[pytest.Item] = []
-    for item in items:
-        name = item.stash[_ID]
-        mine = not name.startswith(_DEAR) or zlib.crc32(name.encode()) % _THIRDS == third
-        (kept if mine else left).append(item)
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = kept
+def _is_left_to_the_system_tests(item: pytest.Item) -> bool:
+    """Whether it is one of the two thirds of dear tests, in a run that was not asked for some folder by name."""
+    named = any((ROOT / arg.split("::")[0]).resolve() not in {ROOT, ROOT / "tests"} for arg in item.config.args)
+    return not named and item.nodeid.startswith(_DEAR) and zlib.crc32(item.nodeid.encode()) % _THIRDS != 0
 
 
 @pytest.fixture
