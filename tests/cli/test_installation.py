@@ -77,11 +77,11 @@ def test_doctor_gives_notice_of_old_prices(weighbridge: Run, tmp_path: Path) -> 
         'format = 1\nprovider = "openai"\ncurrency = "USD"\nsource = "our contract"\nchecked_on = 2020-01-01\n'
         '[[rows]]\nmatch = "equals"\nmodels = ["ours"]\nprices = { input = "1", output = "2" }\n'
     )
-    (home / "weighbridge.toml").write_text('prices = ["own.toml"]\n')
+    (home / "weighbridge.toml").write_text('prices = ["own.toml"]\nprice_age_days = 2000\n')
     ran = weighbridge("doctor", "--config", home, "--json")
     (check,) = (check for check in ran.json["checks"] if check["name"] == "price book")
     assert check["health"] == "notice"
-    assert "1 checked more than 90 days ago" in check["found"]
+    assert "1 checked more than 2000 days ago" in check["found"]
     assert ran.code == 0
 
 
