@@ -29,6 +29,7 @@ from weighbridge.capture.context import Context
 from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.wire.carried import answering
 from weighbridge.capture.wire.recounts import Delivered, Recounted
+from weighbridge.schemas.enumerations import Script
 from weighbridge.schemas.identity import AttemptKey, pseudonym
 from weighbridge.schemas.segment import read_table
 
@@ -142,7 +143,7 @@ def test_a_client_that_goes_away_is_seen_to_the_word(recorder: Recorder, tmp_pat
 
     def count(delivered: Delivered) -> Recounted:
         counted.append(delivered)
-        return Recounted(output=len(delivered.text[0].split()))
+        return Recounted(output=len(delivered.text[0].split()), script=Script.OTHER)
 
     app = CaptureMiddleware(served(), recorder, recounter=count)
     asked = {"model": "m", "stream": True, "n": 200, "top_p": 0.02}
@@ -156,6 +157,7 @@ def test_a_client_that_goes_away_is_seen_to_the_word(recorder: Recorder, tmp_pat
     (row,) = rows(recorder, tmp_path)
     assert (row["status"], row["finish_reason"]) == ("aborted", "abort")
     assert got.count(b"CANARY") <= row["output_recounted"] < 100
+    assert (row["script"], row["recount_has_template"], row["recount_has_special"]) == ("other", None, None)
     assert rows(recorder, tmp_path, "usage_report") == []
 
 

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import random
+import struct
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -18,10 +19,11 @@ from weighbridge.capture import reader, scope, seal
 from weighbridge.capture.adapters import http_client
 from weighbridge.capture.context import Context
 from weighbridge.capture.guard import RAISE_VARIABLE
+from weighbridge.capture.layout import RECOUNT_SCRIPT_SHIFT, SCRIPTS, SLOT, Kind
 from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.wire.carried import names
 from weighbridge.capture.wire.recounts import Delivered, Recounted
-from weighbridge.schemas.enumerations import Stage
+from weighbridge.schemas.enumerations import Script, Stage
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.segment import read_table
 
@@ -392,7 +394,14 @@ def test_delivered_text_is_counted_off_the_path_and_dropped(recorder: Recorder, 
 
     def count(delivered: Delivered) -> Recounted:
         seen.append(delivered)
-        return Recounted(input=11, template=2, special=1, output=len(delivered.text[0].split()), has_template=True)
+        return Recounted(
+            input=11,
+            template=2,
+            special=1,
+            output=len(delivered.text[0].split()),
+            has_template=True,
+            script=Script.LATIN,
+        )
 
     with client(recorder, lambda _: httpx.Response(200, json=BODY), recounter=count) as http:
         http.post(URL, json=ASKED)
@@ -402,8 +411,20 @@ def test_delivered_text_is_counted_off_the_path_and_dropped(recorder: Recorder, 
     assert (row["input_recounted"], row["recount_template"], row["recount_special"], row["output_recounted"]) == (
         11, 2, 1, 2,
     )  # fmt: skip
-    assert (row["recount_has_template"], row["recount_has_special"]) == (True, False)
+    assert (row["recount_has_template"], row["recount_has_special"], row["script"]) == (True, False, "latin")
     assert no_text(tmp_path)
+
+
+def test_a_recount_whose_script_no_reader_knows_is_a_damaged_record(recorder: Recorder, tmp_path: Path) -> None:
+    """An earlier writer's -1, which knew no script, is not."""
+    words = (Kind.RECOUNT, 1, 2, 1_700_000_000_000_000, -1, -1, -1, 5)
+    for flags in (-1, len(SCRIPTS) << RECOUNT_SCRIPT_SHIFT, -1 << 40):
+        recorder.put_slot(struct.pack(f"<9q{SLOT - 72}x", *words, flags))
+    row = one(recorder, tmp_path)
+    told = (row["script"], row["output_recounted"], row["recount_has_template"])
+    assert told == (None, 5, None)
+    (path,) = reader.journals(recorder.spool)
+    assert reader.read_journal(path).damaged == 2
 
 
 def test_install_leaves_other_calls_alone_and_remove_puts_back_what_was_there(

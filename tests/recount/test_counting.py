@@ -8,6 +8,7 @@ from weighbridge.capture.wire.counting import Counting
 from weighbridge.capture.wire.recounts import Delivered, Recounted
 from weighbridge.recount.recounter import Messages, Recount, Tools
 from weighbridge.recount.transformers import TransformersRecounter
+from weighbridge.schemas.enumerations import Script
 
 
 class Words:
@@ -33,16 +34,28 @@ def counted(asked: dict[str, object], *text: str, model: str = "tiny") -> Recoun
 
 def test_a_conversation_is_counted_with_its_template_and_every_choice() -> None:
     asked: dict[str, object] = {"messages": [{"role": "user", "content": "one two three"}]}
-    assert counted(asked, "a b", "c") == Recounted(input=5, template=2, special=0, output=3, has_template=True)
+    assert counted(asked, "a b", "c") == Recounted(
+        input=5, template=2, special=0, output=3, has_template=True, script=Script.LATIN
+    )
+
+
+def test_the_script_is_that_of_the_answer_and_where_there_is_none_that_of_the_prompt() -> None:
+    asked: dict[str, object] = {"messages": [{"role": "user", "content": "say it in Russian"}]}
+    for text, script in (("да", Script.CYRILLIC), ("", Script.LATIN)):
+        told = counted(asked, text)
+        assert told is not None
+        assert told.script == script
 
 
 def test_a_plain_prompt_is_counted_without_a_template() -> None:
-    assert counted({"prompt": "one two"}) == Recounted(input=2, template=None, special=1, output=None)
+    assert counted({"prompt": "one two"}) == Recounted(
+        input=2, template=None, special=1, output=None, script=Script.LATIN
+    )
 
 
 def test_half_a_prompt_is_no_figure() -> None:
     asked: dict[str, object] = {"system": "be brief", "messages": [{"role": "user", "content": "one"}]}
-    assert counted(asked, "a b") == Recounted(output=2)
+    assert counted(asked, "a b") == Recounted(output=2, script=Script.LATIN)
 
 
 def test_a_model_that_is_not_listed_is_not_counted() -> None:

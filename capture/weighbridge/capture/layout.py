@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from weighbridge.schemas.enumerations import AttemptStatus, Ended, FinishReason, MarkedBy, MarkReason, ReportPart
+from weighbridge.schemas.enumerations import (
+    AttemptStatus,
+    Ended,
+    FinishReason,
+    MarkedBy,
+    MarkReason,
+    ReportPart,
+    Script,
+)
 
 MAGIC: Final = b"WBJRNL01"
 PAGE: Final = 4096
@@ -114,6 +122,11 @@ RECOUNTS: Final = (
     "output_recounted",
     "recount_flags",
 )
+
+# In `recount_flags`, beside 1 and 2 for template and special tokens; -1 is that of earlier writers, for no prompt.
+RECOUNT_NO_INPUT: Final = 4
+RECOUNT_SCRIPT_SHIFT: Final = 8
+SCRIPTS: Final = (None, *Script)
 
 STATUSES: Final = tuple(AttemptStatus)
 FINISHES: Final = (None, *FinishReason)

@@ -27,7 +27,9 @@ from weighbridge.capture.layout import (
     HEADER,
     MAGIC,
     PAGE,
+    RECOUNT_SCRIPT_SHIFT,
     RESERVE,
+    SCRIPTS,
     SLOT,
     SLOTS_PER_PAGE,
     Kind,
@@ -219,6 +221,8 @@ def _readable(contents: Contents, numbered: tuple[int, tuple[int, ...]]) -> tupl
     number, words = numbered
     kind = words[0] & 0xFF
     sound = kind in set(Kind) and all(_FIRST_US <= words[at] <= _LAST_US for at in _TIMES_AT.get(Kind(kind), (5,)))
+    if kind == Kind.RECOUNT:
+        sound = sound and words[8] >> RECOUNT_SCRIPT_SHIFT in range(-1, len(SCRIPTS))
     if sound and kind in _OF_A_PLAN:
         plan = contents.dictionary.get(words[0] >> 8 & 0xFFFFFF)
         sound = plan is not None and plan[0] is Entry.PLAN and _sound_outcome(words[7])

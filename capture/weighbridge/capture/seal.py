@@ -267,8 +267,12 @@ def _recount(
         out["attempt"].append(row)
     for name, value in zip(layout.RECOUNTS[:4], words[4:8], strict=True):
         row[name] = _null(value)
-    row["recount_has_template"] = bool(words[8] & 1) if words[8] >= 0 else None
-    row["recount_has_special"] = bool(words[8] & 2) if words[8] >= 0 else None
+    flags = words[8] if words[8] >= 0 else layout.RECOUNT_NO_INPUT
+    has_input = not flags & layout.RECOUNT_NO_INPUT
+    row["recount_has_template"] = bool(flags & 1) if has_input else None
+    row["recount_has_special"] = bool(flags & 2) if has_input else None
+    written_in = layout.SCRIPTS[flags >> layout.RECOUNT_SCRIPT_SHIFT]
+    row["script"] = None if written_in is None else str(written_in)
 
 
 def _leaves(

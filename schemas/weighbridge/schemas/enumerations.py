@@ -636,6 +636,24 @@ class AuditMeasure(StrEnum):
     UNCACHED_INPUT = "uncached_input"  # input that is charged as fresh
 
 
+class Script(StrEnum):
+    """What a text is mostly written in; as much of its language as is kept."""
+
+    LATIN = "latin"
+    GREEK = "greek"
+    CYRILLIC = "cyrillic"
+    HEBREW = "hebrew"
+    ARABIC = "arabic"
+    INDIC = "indic"
+    THAI = "thai"
+    HAN = "han"
+    KANA = "kana"  # Japanese: kana, and han beside it
+    HANGUL = "hangul"
+    OTHER = "other"
+    MIXED = "mixed"  # no script has most of the letters
+    NONE = "none"  # no letters
+
+
 class AuditVerdict(StrEnum):
     """What an audit says of a cell in a month, least first."""
 
@@ -705,6 +723,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         CounterUnit,
         TierRule,
         FeeKind,
+        Script,
         AuditMeasure,
         AuditVerdict,
     )

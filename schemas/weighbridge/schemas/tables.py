@@ -190,6 +190,9 @@ ATTEMPT = Table(
         flag("undated", "the record had no time; the day is the one the user named"),
         text("tier_requested", "the service tier asked for; null where the request named none", pattern=NAME),
         count("input_history", "of the prompt: tokens of earlier turns of its conversation"),
+        closed(
+            "script", e.Script, "what the recounted text is mostly written in: the answer, else the prompt"
+        ),
         *provenance(),
     ),
     key=("attempt_lo", "attempt_hi", "source", "revision"),
@@ -1206,11 +1209,12 @@ def _audited() -> tuple[Column, ...]:
         text("model", "the model", pattern=NAME),
         text("tokenizer", "fingerprint of the tokenizer that counted", pattern=NAME),
         text("template", "input: fingerprint of the chat template", pattern=NAME),
+        closed("script", e.Script, "of recounted text: what it is mostly written in"),
         closed("grade", e.Grade, "what the comparison rests on", required=True),
     )
 
 
-_AUDIT_CELL = ("measure", "provider", "api", "model", "tokenizer", "template", "grade")
+_AUDIT_CELL = ("measure", "provider", "api", "model", "tokenizer", "template", "script", "grade")
 
 AUDIT_CELL = Table(
     "audit_cell",

@@ -59,6 +59,20 @@ def test_answers_have_a_grade_and_those_that_tell_nothing_are_counted(tmp_path: 
     assert left.select("grade", "pinned", "incomplete").rows() == [("G2", 0, 0), ("G3", 1, 3)]
 
 
+def test_answers_in_another_script_are_a_cell_of_their_own_unless_an_engine_counted(tmp_path: Path) -> None:
+    """How far a recount misses depends on the language; what an engine computed does not."""
+    lake = Lake.create(str(tmp_path / "lake"))
+    answer(lake, 1, 40, 45, 0, script="latin")
+    answer(lake, 2, 40, 45, 0, script="han")
+    answer(lake, 3, 40, 45, 0)
+    rows = answers_of(lake, [DAY]).rows.filter(pl.col("measure") == "output")
+    assert rows.select("attempt_lo", "script").rows() == [(1, "latin"), (2, "han"), (3, None)]
+    compared = lake.scan("reconciled").with_columns(grade=pl.lit("G1")).collect()
+    lake.replace("reconciled", compared, days=[DAY])
+    rows = answers_of(lake, [DAY]).rows.filter(pl.col("measure") == "output")
+    assert rows["script"].to_list() == [None, None, None]
+
+
 def test_a_day_without_rows_has_no_answers(tmp_path: Path) -> None:
     found = answers_of(Lake.create(str(tmp_path / "lake")), [DAY])
     assert (found.rows.height, found.left_out.height) == (0, 0)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weighbridge.capture.wire.recounts import Delivered, Recounted
-from weighbridge.recount.recounter import Recounter
+from weighbridge.recount.recounter import Recounter, texts
+from weighbridge.recount.script import script
 
 
 class Counting:
@@ -28,6 +29,7 @@ class Counting:
         if counter is None:
             return None
         output = sum(counter.count(text).tokens for text in delivered.text) if delivered.text else None
+        written_in = script("".join(delivered.text)) if any(delivered.text) else None
         asked = delivered.asked
         messages, tools = asked.get("messages"), asked.get("tools")
         prompt = asked.get("prompt")
@@ -36,7 +38,7 @@ class Counting:
         elif isinstance(messages, list) and not asked.get("system") and not asked.get("instructions"):
             counted = counter.count_chat(messages, tools if isinstance(tools, list) else None)
         else:
-            return Recounted(output=output)
+            return Recounted(output=output, script=written_in)
         return Recounted(
             input=counted.tokens,
             template=counted.template,
@@ -44,4 +46,12 @@ class Counting:
             output=output,
             has_template=counted.has_template,
             has_special=counted.has_special,
+            script=written_in or script(_asked(prompt, messages)),
         )
+
+
+def _asked(prompt: object, messages: object) -> str:
+    """The text of a prompt."""
+    if isinstance(prompt, str):
+        return prompt
+    return "".join(texts(messages)) if isinstance(messages, list) else ""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from weighbridge.capture.guard import Guard
-from weighbridge.capture.layout import COMMIT, SLOT, Kind
-from weighbridge.schemas.enumerations import GapReason
+from weighbridge.capture.layout import COMMIT, RECOUNT_NO_INPUT, RECOUNT_SCRIPT_SHIFT, SCRIPTS, SLOT, Kind
+from weighbridge.schemas.enumerations import GapReason, Script
 
 if TYPE_CHECKING:
     from weighbridge.capture.binding import Attempt
@@ -48,7 +48,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recounted:
-    """Counts made of delivered text; None where there is none to make."""
+    """Counts made of delivered text; None where there is none to make.
+
+    Attributes:
+        input, output: tokens of the prompt and of all choices.
+        template, special: tokens that the chat template and the tokenizer add to the prompt.
+        has_template, has_special: whether `input` contains them.
+        script: what the answer, else the prompt, is mostly written in.
+    """
 
     input: int | None = None
     template: int | None = None
@@ -56,6 +63,7 @@ class Recounted:
     output: int | None = None
     has_template: bool = False
     has_special: bool = False
+    script: Script | None = None
 
 
 class Recounter(Protocol):
@@ -110,7 +118,8 @@ class Recounts:
 def _slot(attempt: Attempt, counted: Recounted) -> bytes:
     figures = (counted.input, counted.template, counted.special, counted.output)
     numbers = [-1 if figure is None else figure for figure in figures]
-    flags = -1 if counted.input is None else counted.has_template | counted.has_special << 1
+    flags = counted.has_template | counted.has_special << 1 if counted.input is not None else RECOUNT_NO_INPUT
+    flags |= SCRIPTS.index(counted.script) << RECOUNT_SCRIPT_SHIFT
     return _SLOT.pack(Kind.RECOUNT, attempt.hi, attempt.lo, attempt.arrived_us, *numbers, flags)
 
 

@@ -17,6 +17,7 @@ class Cell(NamedTuple):
     model: str | None
     tokenizer: str | None
     template: str | None
+    script: str | None
     grade: str
 
     @classmethod

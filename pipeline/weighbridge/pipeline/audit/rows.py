@@ -30,7 +30,7 @@ _ATTEMPT = (
     *(*KEY, "source", "revision", "arrived_at", "status", "tokenizer", "template", "max_tokens", "messages", "n"),
     *("cached_local", "cached_external", "reasoning_computed", "rejected"),
     *("input_recounted", "output_recounted", "recount_template", "recount_special"),
-    *("recount_has_template", "recount_has_special"),
+    *("recount_has_template", "recount_has_special", "script"),
 )
 _READING = (*KEY, "source", "child", "report", "revision", "verdict", "ended", "cache_read", "reasoning")
 _RECONCILED = (
@@ -117,7 +117,7 @@ def _attempts(lake: Records, around: dict[str, date]) -> pl.LazyFrame:
 def _observers(lake: Records, around: dict[str, date]) -> pl.LazyFrame:
     """What the source says that observed it."""
     rows = _latest(lake.scan("attempt", **around, columns=list(_ATTEMPT)), [*KEY, "source"])
-    named = ("tokenizer", "template", "recount_template", "recount_special", "recount_has_template")
+    named = ("tokenizer", "template", "script", "recount_template", "recount_special", "recount_has_template")
     return rows.select(
         *(*KEY, "source", *named, "recount_has_special", "reasoning_computed", "input_recounted", "output_recounted"),
         cached=pl.col("cached_local") + pl.col("cached_external").fill_null(0),
@@ -185,6 +185,8 @@ def _weighed(rows: pl.LazyFrame, measure: AuditMeasure) -> pl.LazyFrame:
         measure=pl.lit(str(measure)),
         tokenizer=pl.col("tokenizer"),
         template=template,
+        # Another tokenisation of a text misses more or fewer tokens by language; what an engine computed does not.
+        script=pl.when(recount).then(pl.col("script")),
         grade=grade,
         gap=gap,
         size=size,
