@@ -15,6 +15,7 @@ from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import ends, month_of
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.pipeline.reconcile.recount import recounts
 from weighbridge.pipeline.reconcile.transition import Transition, now, provisional, transitions
 from weighbridge.schemas.enumerations import Direction
@@ -73,10 +74,10 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     sides, pieces = [], []
     for direction in Direction:
         explained = month.explained(compared, direction, days)
-        sides.append(collected(rows.reconciled(frame_of(explained))))
+        sides.append(collected(by_recipe(rows.reconciled, frame_of(explained))))
         # One row at a time of what is here: a cluster would read the same rows once for every cause there is.
         with on_driver():
-            pieces.append(collected(rows.parts(frame_of(explained), direction)))
+            pieces.append(collected(by_recipe(rows.parts, frame_of(explained), direction)))
         del explained
     reconciled = _with_limits(month, month.matched(pl.concat(sides), days), compared, days)
     del sides
@@ -89,7 +90,7 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     outcome.seen += seen.select(pl.len()).collect().item()
     outcome.unassigned.append(record_findings.without_tenant(seen))
     with on_driver():
-        outcome.recounts.append(collected(recounts.points(frame_of(compared))))
+        outcome.recounts.append(collected(by_recipe(recounts.points, frame_of(compared))))
     outcome.causes += causes.height
     for status, count in reconciled.group_by("status").len().iter_rows():
         outcome.statuses[status] = outcome.statuses.get(status, 0) + count

@@ -19,6 +19,7 @@ from weighbridge.pipeline.reconcile.engines import engine as engines
 from weighbridge.pipeline.reconcile.engines.engine import POLARS, current
 from weighbridge.pipeline.reconcile.engines.on_polars import engine as polars
 from weighbridge.pipeline.reconcile.engines.sums import exact_sum
+from weighbridge.pipeline.reconcile.recipe import stacked
 
 Frame: TypeAlias = engines.Frame
 Expr: TypeAlias = nw.Expr
@@ -111,4 +112,4 @@ def single_and_several(frame: Frame, single: Callable[[Frame], Frame], several: 
     crowded = counted.filter(nw.col("rows_of_key") > 1).select(*KEY)
     alone = frame.join(crowded, on=list(KEY), how="anti")
     crowd = frame.join(crowded, on=list(KEY), how="semi")
-    return nw.concat([single(alone), several(crowd)], how="vertical")
+    return stacked([single(alone), several(crowd)])

@@ -22,6 +22,7 @@ from weighbridge.pipeline.price.terms import Terms
 from weighbridge.pipeline.reconcile.found.tally import MONEY
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.match import reports
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.schemas.enumerations import Direction, Modality, TokenClass
 from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 
@@ -128,7 +129,7 @@ def limits(left: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.Data
 
 def _of_reports(readings: pl.DataFrame, amounts: pl.DataFrame) -> pl.DataFrame:
     """Per attempt and direction the cost of the reports that are repetitions (`again`), and of those that are not."""
-    marked = collected(reports.marked(frame_of(readings))).select(*REPORT, "again")
+    marked = collected(by_recipe(reports.marked, frame_of(readings))).select(*REPORT, "again")
     sides = _by_direction(marked.join(amounts, on=list(REPORT), how="left"))
     known = (pl.col("amount").null_count() == 0) & (pl.col("currency").n_unique() == 1)
     return (

@@ -29,6 +29,7 @@ from weighbridge.pipeline.reconcile.match.members import groups, of_groups, unde
 from weighbridge.pipeline.reconcile.match.placement import Placement, placed
 from weighbridge.pipeline.reconcile.match.side import side
 from weighbridge.pipeline.reconcile.period import ends, month_of
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.schemas.enumerations import Direction
 
 # Days are taken together up to about so many attempts and readings.
@@ -107,7 +108,8 @@ class Month:
         gaps = self.lake.scan("gap").collect()
         with on_driver():
             return collected(
-                match.held_against(
+                by_recipe(
+                    match.held_against,
                     frame_of(self.placement.unseen),
                     frame_of(coverage.losses(gaps)),
                     frame_of(coverage.named_losses(gaps)),
@@ -117,7 +119,7 @@ class Month:
     @cached_property
     def speakers(self) -> pl.DataFrame:
         """Who sent usage reports."""
-        return collected(match.speakers(frame_of(self.read("reading", ["provider", "api"]))))
+        return collected(by_recipe(match.speakers, frame_of(self.read("reading", ["provider", "api"]))))
 
     def batches(self) -> Iterator[list[date]]:
         """The days of the month, a few at a time."""
@@ -139,11 +141,12 @@ class Month:
         """The attempts of these days beside their reports (`match.compared`)."""
         written = self.read("attempt", attempts.COLUMNS_READ, days)
         told = pl.concat([written, shares.as_attempts(self.read("engine_share", shares.READ, days), written)])
-        left = collected(attempts.one_per_attempt(frame_of(told)))
-        right = collected(reports.per_attempt(frame_of(self.read("reading", reports.COLUMNS_READ, days))))
+        left = collected(by_recipe(attempts.one_per_attempt, frame_of(told)))
+        right = collected(by_recipe(reports.per_attempt, frame_of(self.read("reading", reports.COLUMNS_READ, days))))
         speaking, unseen = frame_of(self.speakers), frame_of(self.unseen.select(*KEY, "loss"))
         related = self.links.related
-        both = match.compared(
+        both = by_recipe(
+            match.compared,
             frame_of(left),
             frame_of(right),
             speaking,
@@ -165,12 +168,12 @@ class Month:
     def lessons(self) -> pl.DataFrame:
         """What the month teaches about templates. It is read twice only if there is anything to learn from."""
         pupils = [
-            collected(lessons_of(side(frame_of(self.compared(days)), Direction.INPUT)))
+            collected(by_recipe(lessons_of, by_recipe(side, frame_of(self.compared(days)), Direction.INPUT)))
             for days in (self.batches() if self._may_learn() else ())
         ]
         seen = pl.concat(pupils) if pupils else template.NO_POINTS
         with on_driver():
-            return collected(template.learnt(frame_of(seen)))
+            return collected(by_recipe(template.learnt, frame_of(seen)))
 
     def _may_learn(self) -> bool:
         wanted = ["input_recounted", "recount_template", "recount_has_template"]
@@ -180,17 +183,18 @@ class Month:
 
     def explained(self, compared: pl.DataFrame, direction: Direction, days: Sequence[date]) -> pl.DataFrame:
         """One direction of them with its causes (`explanation.explained`); most days leave nothing to search for."""
-        known = collected(with_structural(side(frame_of(compared), direction), direction))
-        plain = collected(settled(frame_of(known), direction))
+        sided = by_recipe(side, frame_of(compared), direction)
+        known = collected(by_recipe(with_structural, sided, direction))
+        plain = collected(by_recipe(settled, frame_of(known), direction))
         if plain.height == compared.height:
             return plain
         lessons = self.lessons
         # The few that are left are here already, and a search is many small joins: nothing to bother a cluster with.
         with on_driver():
             left = frame_of(collected(frame_of(known).filter(is_open())))
-            children = collected(late.of_children(frame_of(self.read("child", late.CHILD_READ, days))))
+            children = collected(by_recipe(late.of_children, frame_of(self.read("child", late.CHILD_READ, days))))
             running = self._running(collected(left.select(*KEY)), days)
-            found = collected(searched(left, direction, frame_of(lessons), frame_of(children), running))
+            found = collected(by_recipe(searched, left, direction, frame_of(lessons), frame_of(children), running))
         return pl.concat([plain, found])
 
     def _running(self, keys: pl.DataFrame, days: Sequence[date]) -> Frame | None:
@@ -217,7 +221,7 @@ class Month:
             return rows
         keys = self.links.twins.lazy().select(KEY)
         raw = self.dated("attempt", list(attempts.COLUMNS_READ)).join(keys, on=list(KEY), how="semi")
-        own = collected(attempts.one_per_attempt(frame_of(raw)))
+        own = collected(by_recipe(attempts.one_per_attempt, frame_of(raw)))
         away = matched.moved(self.links, own, days).select(rows.columns).cast(rows.schema)
         return pl.concat([rows, away])
 

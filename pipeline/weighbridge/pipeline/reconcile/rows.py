@@ -10,6 +10,7 @@ from weighbridge.pipeline.reconcile.explain.cause import causes_of
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, words
 from weighbridge.pipeline.reconcile.match.match import EXCEEDED
 from weighbridge.pipeline.reconcile.match.side import has_failed, left_in_prefill, was_aborted
+from weighbridge.pipeline.reconcile.recipe import stacked
 from weighbridge.schemas.enumerations import Confidence, Direction, MatchedBy, Status
 
 RECONCILED = (
@@ -90,4 +91,4 @@ def parts(rows: Frame, direction: Direction) -> Frame:
                 alternatives=words() if structural else nw.col("alternatives"),
             )
             out.append(own.select(*PARTS))
-    return nw.concat(out, how="vertical")
+    return stacked(out)

@@ -19,6 +19,7 @@ from weighbridge.pipeline.reconcile.explain.search import Offer, offers_of, with
 from weighbridge.pipeline.reconcile.explain.template import points, with_learnt
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, tokens, words
 from weighbridge.pipeline.reconcile.match.side import COLUMNS
+from weighbridge.pipeline.reconcile.recipe import stacked
 from weighbridge.schemas.enumerations import Confidence, Direction
 
 
@@ -40,7 +41,7 @@ def explained(
     """
     known = with_structural(rows, direction)
     found = searched(known, direction, lessons, children, running)
-    return nw.concat([settled(known, direction), found], how="vertical")
+    return stacked([settled(known, direction), found])
 
 
 def settled(known: Frame, direction: Direction) -> Frame:

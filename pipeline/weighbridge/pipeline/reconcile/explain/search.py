@@ -14,6 +14,7 @@ from operator import or_
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, first_of, tokens, words
+from weighbridge.pipeline.reconcile.recipe import stacked
 
 # An explanation of more parts than this is a coincidence: with some amounts at hand, some sum always fits.
 LARGEST_SET = 4
@@ -86,7 +87,7 @@ def with_smallest(rows: Frame, offers: Mapping[str, Sequence[Offer]]) -> Frame:
         fit = sets.filter(nw.col("total") == nw.col("remaining"))
         fitting.append(fit.select(*KEY, *_PLACES, rank=nw.col("causes") * _AMOUNTS**size + nw.col("amounts")))
         sets = sets.join(fit.select(*KEY).unique(), on=list(KEY), how="anti")
-    return rows.join(_taken(nw.concat(fitting, how="vertical"), list(offers)), on=list(KEY), how="left")
+    return rows.join(_taken(stacked(fitting), list(offers)), on=list(KEY), how="left")
 
 
 def _long(rows: Frame, offers: Sequence[Offer]) -> Frame:

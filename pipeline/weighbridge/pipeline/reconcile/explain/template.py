@@ -12,6 +12,7 @@ import polars as pl
 
 from weighbridge.pipeline.reconcile.engines.sums import exact_sum
 from weighbridge.pipeline.reconcile.frames import Expr, Frame, tokens, within
+from weighbridge.pipeline.reconcile.recipe import stacked
 from weighbridge.schemas.enumerations import Grade
 
 CELL = ("cell_provider", "cell_model", "cell_template", "cell_counts_messages")
@@ -130,7 +131,7 @@ def _lines(commonest: Frame) -> Frame:
     )
     constant = commonest.with_columns(per_message=tokens(0), per_request=nw.col("remaining"))
     wanted = (*CELL, "per_request", "per_message")
-    lines = nw.concat([through_two.select(*wanted), constant.select(*wanted)], how="vertical")
+    lines = stacked([through_two.select(*wanted), constant.select(*wanted)])
     return lines.filter(nw.col("per_request") >= 0).unique()
 
 

@@ -7,6 +7,7 @@ import narwhals as nw
 from weighbridge.pipeline.reconcile.frames import KEY, Frame, tokens, words
 from weighbridge.pipeline.reconcile.match import attempts as one
 from weighbridge.pipeline.reconcile.match import reports as many
+from weighbridge.pipeline.reconcile.recipe import stacked
 from weighbridge.schemas.enumerations import AttemptStatus
 from weighbridge.schemas.tables import UNASSIGNED
 
@@ -50,7 +51,7 @@ def compared(
     orphans = reports.join(attempts.select(*KEY), how="anti", left_on=["r_lo", "r_hi"], right_on=list(KEY))
     alone = _as_attempts(orphans).join(unseen.select(*KEY, "loss"), on=list(KEY), how="left")
     seen = _seen(attempts, reports, speaking)
-    both = nw.concat([seen.select(*_PLAIN), alone.select(*_PLAIN)], how="vertical")
+    both = stacked([seen.select(*_PLAIN), alone.select(*_PLAIN)])
     return _with_related(_with_waiting(both, waiting), related).select(*OUTPUT)
 
 

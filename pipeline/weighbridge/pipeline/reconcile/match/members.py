@@ -18,6 +18,7 @@ from weighbridge.pipeline.ingest.keys import SHARED_KINDS
 from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, collected, frame_of
 from weighbridge.pipeline.reconcile.match import attempts, match, reports
 from weighbridge.pipeline.reconcile.match.links import LARGEST_GROUP, MEMBER
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.schemas.enumerations import Direction
 
 # Requests are counted so many at a time, by a part of their key.
@@ -55,8 +56,8 @@ def of_groups(held: pl.DataFrame, dated: Dated) -> pl.DataFrame:
         return dated(table, wanted).join(keys, on=list(KEY), how="semi").collect(engine="streaming")
 
     told = own("attempt", (*attempts.COLUMNS_READ, "arrived_at", "total_us", "temperature", "stream", "attempt_number"))
-    one = collected(attempts.one_per_attempt(frame_of(told)))
-    sums = collected(reports.per_attempt(frame_of(own("reading", reports.COLUMNS_READ))))
+    one = collected(by_recipe(attempts.one_per_attempt, frame_of(told)))
+    sums = collected(by_recipe(reports.per_attempt, frame_of(own("reading", reports.COLUMNS_READ))))
     begun = pl.col("arrived_at").min()
     # A time in whole seconds says no more than in which second.
     rough = pl.when(begun.dt.microsecond() == 0).then(pl.lit(_SECOND)).otherwise(0)

@@ -20,6 +20,7 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile.explain import template
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.pipeline.reconcile.recount.median_ranks import median_ranks
 from weighbridge.pipeline.reconcile.recount.recounts import CELL, POINT
 from weighbridge.schemas.enumerations import Direction, Severity
@@ -135,7 +136,7 @@ def _per_message(known: pl.DataFrame) -> dict[tuple[Any, ...], int]:
         remaining="difference",
         attempts="attempts",
     )
-    lines = collected(template.learnt(frame_of(seen)))
+    lines = collected(by_recipe(template.learnt, frame_of(seen)))
     found = dict(lines.select(template.CELL[0], "per_message").iter_rows())
     return {tuple(row[1:]): found[str(row[0])] for row in cells.iter_rows() if str(row[0]) in found}
 

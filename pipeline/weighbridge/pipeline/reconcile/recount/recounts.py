@@ -14,6 +14,7 @@ from __future__ import annotations
 import narwhals as nw
 
 from weighbridge.pipeline.reconcile.frames import Expr, Frame, tokens, words
+from weighbridge.pipeline.reconcile.recipe import stacked
 from weighbridge.schemas.enumerations import Direction, FinishReason
 
 CELL = ("direction", "provider", "model", "tokenizer", "template", "templated", "tools", "thinking")
@@ -30,7 +31,7 @@ def points(compared: Frame) -> Frame:
         `POINT`, `attempts`, `first_day`, `last_day`. `messages` is null wherever it does not matter: with the template
         counted, and for output.
     """
-    rows = nw.concat([_input(compared), _output(compared)], how="vertical")
+    rows = stacked([_input(compared), _output(compared)])
     return rows.group_by(*POINT).agg(
         attempts=nw.len().cast(nw.Int64), first_day=nw.col("day").min(), last_day=nw.col("day").max()
     )
