@@ -24,7 +24,7 @@ _OF_WINDOW = {
     "until": UNTIL,
 }
 WINDOW = f"engine/scrape/vllm/m-1/{SERVER}/prompt_tokens/-/2026-03-02T11:00:00.000000Z"
-AUDIT = "audit/2026-03/hidden_reasoning/openai/openai_chat/m-1/-/-/G4"
+AUDIT = "audit/2026-03/hidden_reasoning/openai/openai_chat/m-1/-/-/-/G4"
 ALLOCATED = "allocated/2026-03/invoiced/usage/search/direct/openai/USD"
 _PERIOD = {"period_start": datetime(2026, 3, 1, tzinfo=UTC), "period_end": datetime(2026, 4, 1, tzinfo=UTC)}
 
