@@ -11,6 +11,7 @@ from datetime import date
 import polars as pl
 
 from weighbridge.pipeline.engine.twins import without_twins
+from weighbridge.pipeline.lake.figures import LARGEST, LONGEST_US
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, Verdict
 
@@ -86,8 +87,11 @@ def _first(name: str) -> pl.Expr:
 
 def _of_attempts(rows: pl.LazyFrame) -> pl.LazyFrame:
     """The rows of an attempt as one: figures and words from the first source, by name, that has them."""
-    took = pl.duration(microseconds=pl.col("total_us").fill_null(0))
+    lasted = pl.when(pl.col("total_us") <= LONGEST_US).then(pl.col("total_us")).fill_null(0)
+    took = pl.duration(microseconds=lasted)
     told = rows.with_columns(
+        *(_plausible(name) for name in (*_FIGURES, *_NUMBERS)),
+    ).with_columns(
         ended_at=pl.col("arrived_at") + took,
         gone=pl.col("status") == str(AttemptStatus.ABORTED),
         lost=pl.col("status").is_in(_FAILED),
@@ -121,17 +125,24 @@ def _of_children(rows: pl.LazyFrame) -> pl.LazyFrame:
     return ranked.group_by(KEY, maintain_order=True).first().drop("source")
 
 
+def _plausible(name: str) -> pl.Expr:
+    """A figure; null where no attempt can have it: validation tells of it, and nothing is added to it."""
+    return pl.when(pl.col(name) <= LARGEST).then(pl.col(name)).alias(name)
+
+
 def _all(name: str) -> pl.Expr:
     """The sum of a figure; null where any of them is not known."""
-    return pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
+    known = _plausible(name)
+    return pl.when(known.null_count() == 0).then(known.sum())
 
 
 def _of_readings(rows: pl.LazyFrame) -> pl.LazyFrame:
     """The first report about the attempt itself that can be read."""
     readable = pl.col("verdict").is_in([str(Verdict.PROVED), str(Verdict.ASSUMED)])
     own = rows.filter((pl.col("child") == 0) & (pl.col("report") == 0) & readable).sort("source")
+    names = ("input_total", "output_total", "cache_read")
     return own.group_by(KEY, maintain_order=True).agg(
-        *(_first(name).alias(f"r_{name}") for name in ("input_total", "output_total", "cache_read"))
+        *(_plausible(name).drop_nulls().first().alias(f"r_{name}") for name in names)
     )
 
 

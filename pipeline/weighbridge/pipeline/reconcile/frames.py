@@ -15,6 +15,7 @@ from typing import TypeAlias
 import narwhals as nw
 import polars as pl
 
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.reconcile.engines import engine as engines
 from weighbridge.pipeline.reconcile.engines.engine import POLARS, current
 from weighbridge.pipeline.reconcile.engines.on_polars import engine as polars
@@ -25,9 +26,6 @@ Frame: TypeAlias = engines.Frame
 Expr: TypeAlias = nw.Expr
 
 KEY = ("attempt_lo", "attempt_hi")
-# No attempt has more tokens. Below it, the sums of four million attempts fit into 64 bits; above it, a figure is kept
-# as evidence and said to be implausible, but nothing is added to it.
-LARGEST = 2**40
 
 
 def frame_of(native: pl.DataFrame | pl.LazyFrame) -> Frame:

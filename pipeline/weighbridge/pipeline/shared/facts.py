@@ -8,8 +8,9 @@ from datetime import date
 
 import polars as pl
 
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.lake.lake import Lake
-from weighbridge.pipeline.reconcile.frames import LARGEST, collected, frame_of
+from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.match.reports import COLUMNS_READ, per_attempt
 from weighbridge.schemas.enumerations import Direction, PriceBasis, PriceStatus, SharedMeasure
 from weighbridge.schemas.tables import UNASSIGNED

@@ -13,8 +13,9 @@ import narwhals as nw
 import polars as pl
 
 from weighbridge.pipeline.ingest.readings import REPORT_READ, last_revisions, read_reports
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.reconcile.explain.requests import READ, REQUESTS, requests, with_depth
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Frame, beyond, latest, rows_where, total
+from weighbridge.pipeline.reconcile.frames import KEY, Frame, beyond, latest, rows_where, total
 from weighbridge.schemas.enumerations import ChildKind, Direction, FinishReason, Verdict
 
 CHILDREN = ("ended_choices", *(f"iterations_{direction}" for direction in Direction), *REQUESTS)

@@ -23,9 +23,10 @@ from datetime import date, timedelta
 
 import polars as pl
 
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.reconcile.found.tally import tallied
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
+from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.schemas.enumerations import Confidence, GapReason
 from weighbridge.schemas.identity import erased

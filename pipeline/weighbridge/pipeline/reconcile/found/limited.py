@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
+from weighbridge.pipeline.lake.figures import LARGEST
+from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.month import Month
 
 CODE = "output_limit_exceeded"

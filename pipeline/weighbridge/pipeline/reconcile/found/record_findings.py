@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.reconcile.found import announced, flag_facts, limited, quarantine, reported_costs
 from weighbridge.pipeline.reconcile.found.tally import Kind, added, findings, tallied
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
+from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.match import attempts, reports
 from weighbridge.pipeline.reconcile.match.reports import MISSING_FLAG
 from weighbridge.pipeline.reconcile.month import Month

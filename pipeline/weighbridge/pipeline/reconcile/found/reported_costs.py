@@ -21,8 +21,9 @@ from weighbridge.pipeline.ingest.gateway_paths import (
     LANGFUSE_COSTS,
     LITELLM_SPEND,
 )
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.price.plausible import highest_token_price
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST
+from weighbridge.pipeline.reconcile.frames import KEY
 from weighbridge.pipeline.reconcile.month import Month
 
 # Leaves that are the cost of a whole report, as parts to be added, and how many of them make a dollar.

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import polars as pl
 
 from weighbridge.pipeline.ingest.keys import SHARED_KINDS
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, collected, frame_of
+from weighbridge.pipeline.lake.figures import LARGEST
+from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.match import attempts, match, reports
 from weighbridge.pipeline.reconcile.match.links import LARGEST_GROUP, MEMBER
 from weighbridge.pipeline.reconcile.recipe import by_recipe

@@ -24,7 +24,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 # Packed numbers held at a time, 8 bytes each, and as many again while they are sorted.
 AT_ONCE = 16_000_000
 _BITS = 42
-# Figures lie within this on both sides of nought: `frames.LARGEST` is half of it.
+# Figures lie within this on both sides of nought: `figures.LARGEST` is half of it.
 _SHIFT = 2 ** (_BITS - 1)
 MOST_GROUPS = 2 ** (63 - _BITS)
 _LARGEST_SUM = 2**63
@@ -50,7 +50,7 @@ class Packed:
         """Add rows: `group`, a number below `MOST_GROUPS`, and `FIGURES`, null where unknown.
 
         No more than four million rows at a time, so that their sums fit into 64 bits whatever plausible figures they
-        have; larger figures than `frames.LARGEST` in amount are refused.
+        have; larger figures than `figures.LARGEST` in amount are refused.
 
         Raises:
             SumError: a figure is too large to be added to others.

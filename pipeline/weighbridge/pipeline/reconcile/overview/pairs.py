@@ -15,8 +15,9 @@ from operator import or_
 
 import narwhals as nw
 
+from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.lake.footer import Footer
-from weighbridge.pipeline.reconcile.frames import KEY, LARGEST, Expr, Frame, beyond, first_of, tokens, words
+from weighbridge.pipeline.reconcile.frames import KEY, Expr, Frame, beyond, first_of, tokens, words
 from weighbridge.pipeline.reconcile.match import attempts as one
 from weighbridge.pipeline.reconcile.match import reports as many
 from weighbridge.schemas.enumerations import Direction, Verdict
