@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
@@ -56,6 +56,8 @@ class Table:
         key: the columns that identify a row; also the order of rows inside a file.
         daily: partitioned by the column `day`.
         since: the schema version that introduced it.
+        names: the column names, in order.
+        public: the columns that may appear in file statistics.
     """
 
     name: str
@@ -65,6 +67,15 @@ class Table:
     key: tuple[str, ...]
     daily: bool = True
     since: int = 1
+    # Asked for with every look at a table, so they are made once.
+    names: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    public: tuple[str, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Name the columns."""
+        object.__setattr__(self, "names", tuple(column.name for column in self.columns))
+        public = tuple(c.name for c in self.columns if not c.personal and not pa.types.is_nested(c.type))
+        object.__setattr__(self, "public", public)
 
     def schema(self) -> pa.Schema:
         """The Arrow schema, with name, domain and version as metadata."""
@@ -83,16 +94,6 @@ class Table:
             if column.name == name:
                 return column
         raise KeyError(f"table {self.name} has no column {name!r}; it has {', '.join(c.name for c in self.columns)}")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def public(self) -> tuple[str, ...]:
-        """The columns that may appear in file statistics."""
-        return tuple(c.name for c in self.columns if not c.personal and not pa.types.is_nested(c.type))
 
 
 def text(name: str, doc: str, *, required: bool = False, pattern: str | None = None, personal: bool = False) -> Column:

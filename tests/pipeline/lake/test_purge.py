@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake import Lake, small
 from weighbridge.schemas.errors import LakeBusyError, LakeError
 
 FIRST = date(2025, 5, 1)
@@ -162,7 +162,8 @@ def test_files_that_no_version_names_go(lake: Lake) -> None:
     assert lake.rows("gap") == 6
 
 
-def test_a_reader_of_an_earlier_version_fails_and_reads_anew(tmp_path: Path) -> None:
+def test_a_reader_of_an_earlier_version_fails_and_reads_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "ROWS", 0)
     lake = Lake.create(tmp_path / "lake")
     lake.append("gap", days(3))
     early = Lake.open(tmp_path / "lake").scan("gap")
@@ -171,6 +172,17 @@ def test_a_reader_of_an_earlier_version_fails_and_reads_anew(tmp_path: Path) -> 
     with pytest.raises((OSError, pl.exceptions.PolarsError)):
         early.collect()
     assert Lake.open(tmp_path / "lake").scan("gap").collect().height == 3
+
+
+def test_what_was_purged_is_not_held_in_memory(tmp_path: Path) -> None:
+    """A small table that was looked at before, by whoever purges it."""
+    lake = Lake.create(tmp_path / "lake")
+    lake.append("gap", days(3))
+    assert lake.scan("gap").collect().height == 6
+    lake.rewrite("gap", without, days=None)
+    lake.purge("gap")
+    assert lake._small._held == {}
+    assert lake.scan("gap").collect().height == 3
 
 
 def test_nobody_else_writes_meanwhile(tmp_path: Path) -> None:

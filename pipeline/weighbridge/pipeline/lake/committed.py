@@ -10,6 +10,7 @@ from typing import Self
 
 import polars as pl
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from weighbridge.pipeline.lake import row_bytes
 from weighbridge.pipeline.lake.failure import told
@@ -17,6 +18,8 @@ from weighbridge.pipeline.lake.files import Part, ordered
 from weighbridge.pipeline.lake.handles import Handles
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import declared, empty, polars_schema
+from weighbridge.pipeline.lake.small import SmallTables
+from weighbridge.schemas.enumerations import Domain
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.table import Table
 from weighbridge.schemas.tables import TABLES
@@ -35,6 +38,7 @@ class Committed:
         """Name a lake."""
         self.place = Place(str(root))
         self._handles = Handles()
+        self._small = SmallTables()
 
     @classmethod
     def open(cls, root: Path | str) -> Self:
@@ -72,7 +76,7 @@ class Committed:
         if not about.daily and (first or last):
             raise LakeError(f"{table} is not kept by day; scan it without first and last")
         opened = self._opened(table)
-        frame = empty(table).lazy() if opened is None else self._scanned(about, opened)
+        frame = empty(table).lazy() if opened is None else self._looked_at(about, opened)
         if first is not None:
             frame = frame.filter(pl.col("day") >= first)
         if last is not None:
@@ -150,9 +154,10 @@ class Committed:
         """The table to commit to: a handle changes with its commits, so nobody else has it."""
         uri = self._uri(table)
         with told(f"reading {table}", self.place.root):
-            if not DeltaTable.is_deltatable(uri):
+            try:
+                opened = DeltaTable(uri)
+            except TableNotFoundError:
                 return None
-            opened = DeltaTable(uri)
         later = [field.name for field in opened.schema().fields if field.name not in declared(table).names]
         if later:
             raise LakeError(
@@ -160,6 +165,13 @@ class Committed:
                 "Upgrade weighbridge on this host; nothing was read or changed."
             )
         return opened
+
+    def _looked_at(self, about: Table, opened: DeltaTable) -> pl.LazyFrame:
+        """A table to read from: in memory where it is small. Of content nothing is kept longer than it is needed."""
+        if self.place.local is None or about.domain is Domain.CONTENT:
+            return self._scanned(about, opened)
+        small = self._small.rows(Path(self._uri(about.name)), opened, lambda: self._scanned(about, opened).collect())
+        return self._scanned(about, opened) if small is None else small.lazy()
 
     def _scanned(self, about: Table, opened: DeltaTable) -> pl.LazyFrame:
         stored = {field.name for field in opened.schema().fields}

@@ -30,6 +30,8 @@ class Handles:
     def get(self, folder: Path, opening: Callable[[], DeltaTable | None]) -> DeltaTable | None:
         """The table in `folder` as its log is now, opened anew only where the log changed; null where there is none."""
         look = _look(folder / _LOG)
+        if look is _NO_LOG:
+            return None
         with self._turn:
             kept = self._kept.get(folder)
         if kept is not None and look is not None and kept[0] == look:
@@ -42,6 +44,9 @@ class Handles:
         return opened
 
 
+_NO_LOG: Look = frozenset({("", 0, 0, 0)})
+
+
 def _look(log: Path) -> Look | None:
     try:
         with os.scandir(log) as entries:
@@ -50,5 +55,7 @@ def _look(log: Path) -> Look | None:
                 about = entry.stat(follow_symlinks=False)
                 found.append((entry.name, about.st_ino, about.st_size, about.st_mtime_ns))
             return frozenset(found)
+    except FileNotFoundError:
+        return _NO_LOG
     except OSError:
         return None

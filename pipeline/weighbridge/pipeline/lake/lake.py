@@ -185,7 +185,9 @@ class Lake(Committed):
             opened = self._fresh(table)
             if opened is None:
                 return Purged(0, 0)
-            return purge(self.place, self._uri(table), opened, self._files(table)["path"])
+            purged = purge(self.place, self._uri(table), opened, self._files(table)["path"])
+            self._small.forget(Path(self._uri(table)))
+            return purged
 
     def _check_days(self, about: Table, rows: pl.DataFrame, days: Collection[date]) -> None:
         if not about.daily:

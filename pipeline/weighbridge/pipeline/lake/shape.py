@@ -59,6 +59,11 @@ def polars_schema(table: str) -> dict[str, pl.DataType]:
 
 def empty(table: str) -> pl.DataFrame:
     """A frame of that table without rows."""
+    return _empty(table).clone()
+
+
+@cache
+def _empty(table: str) -> pl.DataFrame:
     return pl.DataFrame(schema=polars_schema(table))
 
 

@@ -48,9 +48,11 @@ def rows_of(tables: Mapping[str, pl.DataFrame], wanted: Collection[str] | None =
     found: dict[str, defaultdict[str, list[Mapping[str, Any]]]] = {}
     for name in TABLES:
         found[name] = defaultdict(list)
-        for held in tables[name].iter_rows(named=True) if name in tables else ():
-            if wanted is None or held["price_id"] in wanted:
-                found[name][held["price_id"]].append(held)
+        if name not in tables:
+            continue
+        rows = tables[name] if wanted is None else tables[name].filter(pl.col("price_id").is_in(list(wanted)))
+        for held in rows.iter_rows(named=True):
+            found[name][held["price_id"]].append(held)
     return {
         price_id: _row(cells, found["price_tier"].get(price_id, []), found["price_fee"].get(price_id, []))
         for price_id, cells in found["price"].items()

@@ -109,13 +109,12 @@ def limits(left: pl.DataFrame, amounts: pl.DataFrame, prices: Prices) -> pl.Data
     """
     if left.is_empty():
         return _NO_LIMITS
-    ends: list[pl.DataFrame] = []
+    shown: list[pl.DataFrame] = []
     for direction, classes in ((Direction.INPUT, INPUT_CLASSES), (Direction.OUTPUT, OUTPUT_CLASSES)):
         own = left.filter(pl.col("direction") == str(direction)).rename({"residual": "tokens"})
-        shown = (own.with_columns(priced_as=pl.lit(str(token_class))) for token_class in classes)
-        ends += [_by_class(each, amounts, prices) for each in shown]
+        shown += [own.with_columns(priced_as=pl.lit(str(token_class))) for token_class in classes]
     known = (
-        pl.concat(ends)
+        _by_class(pl.concat(shown), amounts, prices)
         .group_by(*KEY, "direction")
         .agg(
             residual_low=pl.col("amount").min(),

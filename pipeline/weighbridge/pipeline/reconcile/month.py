@@ -121,8 +121,15 @@ class Month:
         """Who sent usage reports."""
         return collected(by_recipe(match.speakers, frame_of(self.read("reading", ["provider", "api"]))))
 
-    def batches(self) -> Iterator[list[date]]:
+    def batches(self) -> Sequence[list[date]]:
         """The days of the month, a few at a time."""
+        return self._batches
+
+    @cached_property
+    def _batches(self) -> list[list[date]]:
+        return list(self._taken_together())
+
+    def _taken_together(self) -> Iterator[list[date]]:
         sizes: dict[date, int] = {}
         for table in ("attempt", "reading"):
             counted = self.dated(table, ["day"]).group_by("day").len().collect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -52,7 +53,7 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
     full = rows.with_columns(lacking).select(*by, *KEY, "day", *MEASURES).with_columns(confidence=weak)
     held = full.collect(engine="streaming")
     if held.is_empty():  # nothing is found of most things in most months
-        return _no_groups(held.select(by).schema)
+        return _no_groups(tuple((name, held.schema[name]) for name in by)).clone()
     sums = (
         held.lazy()
         .group_by(by)
@@ -78,14 +79,15 @@ def tallied(rows: pl.LazyFrame, by: Sequence[str], *, once: bool = False) -> pl.
     return summed.join(_lowest_ids(held, by), on=list(by), how="left", nulls_equal=True)
 
 
-def _no_groups(by: pl.Schema) -> pl.DataFrame:
+@cache
+def _no_groups(by: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
     """The tally of no rows."""
     counts = dict.fromkeys(("rows", "expected", "observed"), pl.Int64())
     money = {"amount": MONEY, "unpriced": pl.Int64(), "low": MONEY, "high": MONEY, "unlimited": pl.Int64()}
     words = dict.fromkeys(("currency", "other_currency", "grade"), pl.String())
     days = dict.fromkeys(("first_day", "last_day"), pl.Date())
     measures = counts | money | words | {"confidence": pl.Int64()} | days | {"ids": pl.List(pl.String())}
-    return pl.DataFrame(schema={**by, **measures})
+    return pl.DataFrame(schema={**dict(by), **measures})
 
 
 def added(tallies: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:

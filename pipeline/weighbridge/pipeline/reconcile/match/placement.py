@@ -38,6 +38,8 @@ class Placement:
         inside = pl.col("day").is_in(list(days))
         at_home = pl.col("home").is_in(list(days))
         here = table.filter(pl.col("day").is_between(min(days), max(days)) & inside)
+        if self.moved.is_empty():
+            return here
         away = self.moved.filter(~at_home)
         if away.height:
             here = here.join(away.lazy().select(KEY), on=list(KEY), how="anti")
