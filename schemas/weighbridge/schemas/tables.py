@@ -612,6 +612,8 @@ INVOICE_GAP = Table(
         money("residual", "what no cause explains"),
         closed("status", e.Status, "how far it is explained", required=True),
         strings("segments", "digests of the files of their side, at most 20"),
+        closed("modality", e.Modality, "modality, where both sides name it"),
+        count("contradictory", "attempts of ours in it whose counts contradict each other, which are in no sum"),
     ),
     key=("cell",),
     daily=False,

@@ -52,6 +52,7 @@ def test_the_causes_of_the_second_gap_are_these_in_this_order() -> None:
         "currency",
         "credit_or_discount",
         "rounding",
+        "contradictory_counts",
         "unobserved_traffic",
         "unmapped_line",
     ]

@@ -14,10 +14,10 @@ from datetime import date
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, ROUND_UP, Decimal
 from typing import NamedTuple
 
-import polars as pl
-
 from weighbridge.pipeline.invoice.cells import Key
 from weighbridge.pipeline.invoice.contract import Discount, Rounding
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
+from weighbridge.pipeline.invoice.ours.clocks import ARRIVED
 from weighbridge.pipeline.invoice.rates import PLACES, WIDE
 
 MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "up": ROUND_UP, "down": ROUND_DOWN}
@@ -30,24 +30,35 @@ class Figure(NamedTuple):
     money: Decimal | None
 
 
+class Sum(NamedTuple):
+    """What the parts of a cell are told apart by: day, model, class and currency."""
+
+    key: Key
+    day: date
+    model: str | None
+    token_class: str | None
+    currency: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Billing:
     """One way to bill.
 
     Attributes:
-        calls: the calls, with the counts and amounts they are charged at.
+        calls: the calls in bundles, with the counts and amounts they are charged at.
+        clock: by which moment a call lies in its period.
         failed, superseded: whether calls that failed, and tries that were followed by another, are charged.
         rates_on: of what day the rate of a currency is.
         discounts: what is taken off.
         rounding: how a cell is rounded.
         fees_inside: whether what is charged by use stands in the lines of tokens.
         added: cell -> what is added to it (tokens, money), in the currency of the bill, after discounts.
-        dropped: cell -> calls from this moment on are not charged in it.
-        moved: cell -> (cell, moment): calls of that cell from that moment on are charged here, too.
+        cuts: what is taken out of cells (less than nothing) as not counted yet, and put into others as counted late.
         off_list: cell -> what its lines take off their own list price.
     """
 
-    calls: pl.DataFrame
+    calls: tuple[Bundle, ...]
+    clock: str = ARRIVED
     failed: bool = False
     superseded: bool = False
     rates_on: str = "charge_day"
@@ -55,8 +66,7 @@ class Billing:
     rounding: Rounding | None = None
     fees_inside: bool = False
     added: Mapping[Key, Figure] = field(default_factory=dict)
-    dropped: Mapping[Key, object] = field(default_factory=dict)
-    moved: Mapping[Key, tuple[Key, object]] = field(default_factory=dict)
+    cuts: tuple[tuple[Sum, int | None, Decimal | None], ...] = ()
     off_list: Mapping[Key, Decimal] = field(default_factory=dict)
 
 

@@ -56,6 +56,8 @@ class Cause:
         kinds: kinds of lines that it explains as a whole: the line says so itself, so it is CERTAIN; null stands for
             lines of which nobody knows what they charge.
         shifts: it moves calls from one period to another, so it explains a cell only if it breaks none beside it.
+        whole_bill: of a cause that closes: what it changes holds for the whole bill, so it may go before another such.
+        sure: whether a fit is exact; one that only lies within limits is ambiguous.
         severity: of its finding.
         at_stake: whether its finding puts money in question.
     """
@@ -70,6 +72,8 @@ class Cause:
     last: bool = False
     kinds: tuple[LineKind | None, ...] = ()
     shifts: bool = False
+    whole_bill: bool = False
+    sure: bool = True
     severity: Severity = Severity.WARNING
     at_stake: bool = True
 

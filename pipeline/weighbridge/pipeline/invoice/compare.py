@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,8 @@ from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import framed
 
 TOKENS = "tokens"
-_NOTHING = Figure(0, Decimal(0))
+# The parts of a key that every cell has; what comes behind is there where a bill states it.
+_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Compared:
         explained: why, where anything explains it.
         attempts, lines: how many calls and lines it stands for.
         segments: files of their side.
+        contradictory: how many calls of the cell have reports that contradict themselves: they are in no sum.
     """
 
     key: Key
@@ -47,6 +50,7 @@ class Compared:
     attempts: int
     lines: int
     segments: tuple[str, ...] = ()
+    contradictory: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +72,15 @@ def charged_cells(
 ) -> dict[Key, Charged]:
     """Cell -> the sum of its lines: of tokens by the grouping both sides have, of every other kind by month."""
     held: defaultdict[Key, list[dict[str, object]]] = defaultdict(list)
+    starts = [start for start, _ in spans[:-1]]
     for row in lines.iter_rows(named=True):
-        held[_key(row, grouping, spans)].append(row)
+        if row["kind"] != LineKind.TOKENS:
+            held[Key(row["kind"], *spans[-1])].append(row)
+            continue
+        place = bisect_right(starts, row["start"]) - 1
+        inside = place >= 0 and row["start"] < spans[place][1]
+        held[grouping.of_line(row, spans[place] if inside else spans[-1])].append(row)
     return {key: _charged(rows) for key, rows in held.items()}
-
-
-def _key(row: Mapping[str, object], grouping: Grouping, spans: Sequence[tuple[datetime, datetime]]) -> Key:
-    kind, start = row["kind"], row["start"]
-    if kind != LineKind.TOKENS:
-        return Key(None if kind is None else str(kind), *spans[-1])
-    span = next((each for each in spans[:-1] if each[0] <= start < each[1]), spans[-1])  # type: ignore[operator]
-    told = [row[name] if name in grouping.named else None for name in ("model", "tenant", "token_class")]
-    model, tenant, token_class = (None if value is None else str(value) for value in told)
-    return Key(str(kind), *span, model, tenant, token_class)
 
 
 def _charged(rows: Sequence[Mapping[str, object]]) -> Charged:
@@ -182,7 +182,10 @@ def _compared(
     else:
         status = Status.UNEXPLAINED if explained is None else Status.EXPLAINED
     lines, segments = (0, ()) if charged is None else (charged.lines, charged.segments)
-    return Compared(key, ours, target, status, explained, calls, lines, segments)
+    spoiled = ledger.contradictory(key)
+    return Compared(
+        key, ours, target, status, explained, calls, lines, segments, 0 if spoiled is None else spoiled.calls
+    )
 
 
 def _provisional(ledger: Ledger, key: Key, charged: Charged | None, now: datetime, *, closed: bool) -> bool:
@@ -233,8 +236,9 @@ def _gap_row(
     ledger: Ledger, cell: Compared, unit: str, ours: Decimal | None, theirs: Decimal | None
 ) -> tuple[dict[str, object], list[dict[str, object]]]:
     key, name = cell.key, ledger.contract.provider
-    about = [str(part) if part is not None else "" for part in key]
-    identity = framed(ledger.month, str(ledger.against), name, unit, *about)
+    about = [str(part) if part is not None else "" for part in key[:_NAMED]]
+    finer = [f"{name}={part}" for name, part in zip(Key._fields[_NAMED:], key[_NAMED:], strict=True) if part]
+    identity = framed(ledger.month, str(ledger.against), name, unit, *about, *finer)
     digest = hashlib.sha256(identity).hexdigest()[:32]
     gap = None if ours is None or theirs is None else theirs - ours
     shares = [] if cell.explained is None or gap is None else list(cell.explained.shares)
@@ -247,12 +251,16 @@ def _gap_row(
         "unit": unit,
         "provider": name,
         "kind": key.kind,
-        "grouped_by": ["period", *ledger.grouping.named] if key.kind == LineKind.TOKENS else ["month"],
+        "grouped_by": ["period", *_grouped(ledger.grouping, key)] if key.kind == LineKind.TOKENS else ["month"],
         "period_start": key.start,
         "period_end": key.end,
         "model": key.model,
         "tenant": key.tenant,
         "token_class": key.token_class,
+        "service_tier": key.service_tier,
+        "region": key.region,
+        "modality": key.modality,
+        "contradictory": cell.contradictory or None,
         "attempts": cell.attempts,
         "lines": cell.lines,
         "expected": ours,
@@ -277,6 +285,11 @@ def _gap_row(
         if part and cell.explained is not None
     ]
     return row, told
+
+
+def _grouped(grouping: Grouping, key: Key) -> list[str]:
+    """What the cell of a model is grouped by."""
+    return [name for name in grouping.named if name not in grouping.fine or key.model in grouping.fine[name]]
 
 
 def _decimal(value: int | None) -> Decimal | None:

@@ -9,6 +9,8 @@ currency = "USD"                   # what it bills in, where lines of several cu
 "Claude3.5Sonnet" = "claude-3-5-sonnet-20241022"
 [projects]                         # its project or workspace (name or pseudonym) = tenant (name or pseudonym)
 "proj_abc" = "acme"
+[keys]                             # its key (name or pseudonym) = tenant; goes before that of its project
+"key_1" = "acme"
 [skus."B-2"]                       # what a SKU charges, where its words do not say so
 kind = "tokens"
 token_class = "cache_read"
@@ -109,6 +111,7 @@ class Contract:
     currency: str | None = None
     models: Mapping[str, str] = field(default_factory=dict)
     projects: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
     skus: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rates_on: str = "charge_day"
     rates_missing: str = "refuse"
@@ -157,8 +160,8 @@ class _Reader:
 
     def contract(self, content: Mapping[str, Any]) -> Contract:
         known = (
-            *("provider", "zone", "lateness_hours", "currency", "models", "projects", "skus", "rates", "rounding"),
-            *("discounts", "volume", "commitment", "minimum", "credits"),
+            *("provider", "zone", "lateness_hours", "currency", "models", "projects", "keys", "skus", "rates"),
+            *("rounding", "discounts", "volume", "commitment", "minimum", "credits"),
         )
         self._known("", content, known)
         provider = content.get("provider")
@@ -172,6 +175,7 @@ class _Reader:
             currency=self._currency(content.get("currency")),
             models=self._names(content, "models"),
             projects=self._names(content, "projects"),
+            keys=self._names(content, "keys"),
             skus={sku: sku_table(f"{self.path}: skus.{sku!r}", told) for sku, told in content.get("skus", {}).items()},
             rates_on=self._one_of("rates.on", rates.get("on", ON[0]), ON),
             rates_missing=self._one_of("rates.missing", rates.get("missing", MISSING[0]), MISSING),

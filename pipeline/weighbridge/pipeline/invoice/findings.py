@@ -12,6 +12,9 @@ import polars as pl
 from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
 from weighbridge.pipeline.invoice.cause import all_causes
 from weighbridge.pipeline.invoice.compare import TOKENS, Compared, MonthResult
+from weighbridge.pipeline.invoice.contradictory import both
+from weighbridge.pipeline.invoice.ledger import Spoiled
+from weighbridge.pipeline.invoice.spans import Span
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargedBy, Confidence, FindingOrigin, LineKind, Severity, Status
@@ -23,7 +26,8 @@ OTHER_CURRENCY = "invoice_other_currency"
 UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
     "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
 )  # fmt: skip
-_OWN = (WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, OTHER_CURRENCY, TOTAL, PROVISIONAL)
+CONTRADICTORY, GRAIN = "contradictory_not_compared", "grouping_not_compared"
+_OWN = (CONTRADICTORY, GRAIN, WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, OTHER_CURRENCY, TOTAL, PROVISIONAL)
 CODES = frozenset({*_OWN, *(cause.code for cause in all_causes())})
 _CURES = {
     UNEXPLAINED: "Show the cells with `weighbridge invoice show`, hold the largest against the provider's own page, "
@@ -33,9 +37,27 @@ _CURES = {
     CURRENCY: "Import these lines with a mapping that gives their currency; until then they are in no sum.",
     OTHER_CURRENCY: "Say in the contract what the provider bills in, as currency; lines in another one are in no sum.",
     WITHDRAWN: "Ask why these lines vanished from the invoice; where they still hold, import an export that has them.",
+    CONTRADICTORY: "Look at the reports of these calls with `weighbridge readings explain`: they are in no sum, and what "
+    "they cost lies within these limits.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
     PROVISIONAL: "Wait until the billing period is closed and its lateness is over, then fetch the bill again and "
     "reconcile.",
+}
+_NOT_TOLD = "The bill states it and calls of ours do not, so the model is compared without it: "
+_LACKS = {
+    "calls": {
+        "tenant": f"{_NOT_TOLD}give every call a tenant, by a header or by its key.",
+        "service_tier": f"{_NOT_TOLD}`auto` is no tier; log the one the answer names.",
+        "region": f"{_NOT_TOLD}log where calls are served, in the words of the bill.",
+        "modality": f"{_NOT_TOLD}log the details of modalities that answers carry.",
+    },
+    "lines": {
+        "tenant": "Some lines are of projects or keys that the contract does not name: name them under [projects] or "
+        "[keys], and reconcile again.",
+        "service_tier": "Some lines name no service tier: import them with a mapping that does.",
+        "region": "Some lines name no region: import them with a mapping that does.",
+        "modality": "Some lines name no modality: import them with a mapping that does.",
+    },
 }
 
 
@@ -53,6 +75,8 @@ def findings_of(result: MonthResult) -> Iterator[Finding]:
     """Everything that was found in a month with a provider."""
     yield from _of_causes(result)
     yield from _of_status(result)
+    yield from _of_contradictory(result)
+    yield from _of_grain(result)
     lines = result.notes.get("lines")
     if isinstance(lines, pl.DataFrame):
         yield from _of_lines(result, lines)
@@ -83,6 +107,58 @@ def _of_causes(result: MonthResult) -> Iterator[Finding]:
             at_stake=cause.at_stake,
             evidence=_evidence(result, cause.code),
         )
+
+
+def _of_contradictory(result: MonthResult) -> Iterator[Finding]:
+    """Calls that are in no sum because their reports contradict themselves, by model, with what they may cost."""
+    ledger = result.ledger
+    by_model: dict[str, tuple[Spoiled, list[Span]]] = {}
+    for (span, model), calls in ledger.spoiled.items():
+        before = by_model.get(model or "")
+        told = calls if before is None else both(before[0], calls)
+        by_model[model or ""] = told, [*(before[1] if before else ()), span]
+    zone = ledger.contract.zone
+    for model, (calls, spans) in sorted(by_model.items()):
+        limited = calls.money is not None and ledger.currency == calls.currency is not None
+        yield Finding(
+            code=CONTRADICTORY,
+            severity=Severity.WARNING,
+            period=ledger.month,
+            subject={"provider": ledger.contract.provider, "against": str(ledger.against), **_about(model)},
+            rows=calls.calls,
+            unit="attempts",
+            currency=calls.currency if limited else None,
+            amount_low=Decimal(0) if limited else None,
+            amount_high=calls.money if limited else None,
+            confidence=Confidence.NONE,
+            evidence=calls.attempts,
+            segments=calls.segments,
+            first_day=min(day_of(start, zone) for start, _ in spans),
+            last_day=max(last_day_of(start, end, zone) for start, end in spans),
+            cure=_CURES[CONTRADICTORY],
+            origin=FindingOrigin.INVOICE,
+        )
+
+
+def _of_grain(result: MonthResult) -> Iterator[Finding]:
+    """What a bill states, by model, and could not be compared by."""
+    ledger = result.ledger
+    for each in ledger.lacking:
+        about = {"provider": ledger.contract.provider, "against": str(ledger.against), **_about(each.model)}
+        yield Finding(
+            code=GRAIN,
+            severity=Severity.NOTICE,
+            period=ledger.month,
+            subject={**about, "grouped_by": each.dimension},
+            rows=each.lines + each.calls,
+            unit="attempts" if each.calls else "rows",
+            cure=_LACKS["calls" if each.calls else "lines"][each.dimension],
+            origin=FindingOrigin.INVOICE,
+        )
+
+
+def _about(model: str | None) -> dict[str, str]:
+    return {"model": model} if model else {}
 
 
 def _of_status(result: MonthResult) -> Iterator[Finding]:
@@ -158,7 +234,9 @@ def _evidence(result: MonthResult, code: str) -> list[str]:
     column = {"failed_but_billed": "failed", "retry_billed": "superseded"}.get(code)
     if column is None:
         return []
-    keys = result.ledger.calls.filter(pl.col(column)).select("attempt_hi", "attempt_lo").unique()
+    calls = result.ledger.calls
+    own = [bundle.number for bundle in calls if getattr(bundle, column)]
+    keys = calls.members.filter(pl.col("number").is_in(own)).select("attempt_hi", "attempt_lo").unique()
     return sorted(AttemptKey(hi, lo).to_hex() for hi, lo in keys.iter_rows())[:EVIDENCE_ROWS]
 
 

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-import polars as pl
-
-from weighbridge.pipeline.invoice.billing import Billing, Figure, Part, discounted, rounded
+from weighbridge.pipeline.invoice.billing import Billing, Figure, Part, Sum, discounted, rounded
 from weighbridge.pipeline.invoice.cells import Grouping, Key
 from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.grain import Lacking
+from weighbridge.pipeline.invoice.ours.bundle import DIRECTIONS, TEXT, Bundle, Slot
+from weighbridge.pipeline.invoice.ours.bundles import Bundles
+from weighbridge.pipeline.invoice.ours.prices import Pricing
 from weighbridge.pipeline.invoice.rates import Rates, converted
-from weighbridge.pipeline.invoice.spans import MOMENT, Span, placed
-from weighbridge.pipeline.invoice.sums import guarded
-from weighbridge.pipeline.invoice.usage import AMOUNTS, CLASSES
-from weighbridge.pipeline.invoice.zones import day_of, last_day_of, local_day, span_of
+from weighbridge.pipeline.invoice.spans import Span
+from weighbridge.pipeline.invoice.sums import countable, payable
+from weighbridge.pipeline.invoice.zones import day_of, last_day_of, span_of
 from weighbridge.schemas.enumerations import ChargedBy, LineKind
-from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 
-Reprice = Callable[[pl.DataFrame], pl.DataFrame]
-_CELL = ("start", "end", "model", "tenant", "token_class")
-_PARTS = ("start", "end", "model", "tenant", "token_class", "day", "of_model", "of_class", "currency")
-_NOTHING = pl.lit(Decimal(0), pl.Decimal(38, 18))
-# Total of a direction -> its classes, first the one that a bill which splits nothing charges.
-DIRECTIONS = {
-    "input_total": tuple(str(name) for name in INPUT_CLASSES),
-    "output_total": tuple(str(name) for name in OUTPUT_CLASSES),
-}
 MILLION = Decimal(10) ** 6
+_NOTHING = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +41,24 @@ class Charged:
     off_list: Decimal | None = None
 
 
+class Spoiled(NamedTuple):
+    """Calls of a cell whose reports contradict themselves: they are in no sum.
+
+    Attributes:
+        calls: how many.
+        tokens, money: more than this they cannot have, and cost at the dearest price; null where that is not known.
+        currency: of the prices; null where they are in several.
+        attempts, segments: some of them, and of their files.
+    """
+
+    calls: int
+    tokens: int | None
+    money: Decimal | None
+    currency: str | None = None
+    attempts: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """One month with one provider.
@@ -57,16 +67,17 @@ class Ledger:
         contract, month, against: what is compared.
         grouping, spans: the cells.
         charged: cell -> their side.
-        calls: our side: rows of `usage.calls`.
+        calls: our side, in bundles.
         currency: what they charge in; null where they charge tokens only.
         rates: of currencies.
-        reprice: prices calls anew after something of them was changed.
+        pricing: prices calls anew after something of them was changed.
         month_end: the UTC moment the month ends at, by the billing zone.
         turns: days whose prices may have been taken for others: beside each change of a price.
         tiers: service tiers that are priced at all.
-        lengths: "above" or "below" -> prices calls as if all lay there.
+        by_length: whether any model has other prices above a length of context.
         counted: cell -> tokens the provider's usage page counts in it, where that is known.
-        prices: id of a price row -> class -> what a million tokens of its text cost.
+        lacking: what the bill states and could not be compared by.
+        spoiled: (period, model, tenant), the last two null where cells do not tell them -> contradictory calls.
     """
 
     contract: Contract
@@ -75,24 +86,30 @@ class Ledger:
     grouping: Grouping
     spans: Sequence[Span]
     charged: Mapping[Key, Charged]
-    calls: pl.DataFrame
+    calls: Bundles
     currency: str | None
     rates: Rates
-    reprice: Reprice
+    pricing: Pricing
     month_end: datetime
     turns: tuple[date, ...] = ()
     tiers: tuple[str, ...] = ()
-    lengths: Mapping[str, Reprice] = field(default_factory=dict)
+    by_length: bool = False
     counted: Mapping[Key, int] = field(default_factory=dict)
-    prices: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
+    lacking: Sequence[Lacking] = ()
+    spoiled: Mapping[tuple[Span, str | None], Spoiled] = field(default_factory=dict)
+    _sums: dict[tuple[Bundle, str, bool], list[tuple[Sum, int | None, Decimal | None]]] = field(default_factory=dict)
 
     @property
     def agreed(self) -> Billing:
         """How the provider bills by contract."""
-        contract = self.contract
+        contract, calls = self.contract, self.calls.all
         if self.against is ChargedBy.USAGE_PAGE:
-            return Billing(self.calls)
-        return Billing(self.calls, rates_on=contract.rates_on, discounts=contract.discounts, rounding=contract.rounding)
+            return Billing(calls)
+        return Billing(calls, rates_on=contract.rates_on, discounts=contract.discounts, rounding=contract.rounding)
+
+    def contradictory(self, key: Key) -> Spoiled | None:
+        """The contradictory calls that a cell may be charged for."""
+        return self.spoiled.get(((key.start, key.end), key.model)) if key.kind == LineKind.TOKENS else None
 
     def predicted(self, billing: Billing) -> dict[Key, Figure]:
         """Cell -> what it would be charged this way; cells without any call are left out."""
@@ -105,145 +122,108 @@ class Ledger:
 
     def attempts(self, billing: Billing) -> dict[Key, int]:
         """Cell -> how many calls it has."""
-        frame = self._long(billing)
-        counted = frame.group_by("start", "end", "model", "tenant", "token_class").agg(pl.col("call").n_unique())
-        return {self._key(*row[:5]): int(row[5]) for row in counted.iter_rows()}
+        found: defaultdict[Key, int] = defaultdict(int)
+        by_class = "token_class" in self.grouping.named
+        for bundle in charged_calls(billing):
+            span = bundle.places[billing.clock].span
+            if span < 0:
+                continue
+            own: dict[Key, int] = {}
+            for slot in self.slots(bundle):
+                if slot.tokens != 0 or slot.money != 0:
+                    told = bundle.told[slot.column] if slot.modality != TEXT else None
+                    told = bundle.told.get(self.grouping.folded[slot.token_class]) if told is None else told
+                    key = self.grouping.of_slot(bundle, slot, self.spans[span])
+                    own[key] = (told or bundle.calls) if by_class else bundle.calls
+            for key, calls in own.items():
+                found[key] += calls
+        return dict(found)
+
+    def slots(self, bundle: Bundle, *, apart: bool | None = None) -> list[Slot]:
+        """The slots of a bundle as this bill groups them; one of all its tokens where it names no classes."""
+        named = "token_class" in self.grouping.named
+        apart = ("modality" in self.grouping.fine) if apart is None else apart
+        if not named and not apart:
+            known = None not in bundle.counts.values()
+            tokens = sum(count or 0 for count in bundle.counts.values()) if known else bundle.total
+            first = next(iter(bundle.counts))
+            money = None if bundle.amount is None else bundle.amount - (bundle.fees or _NOTHING)
+            return [Slot("total", first, TEXT, tokens, money)]
+        if apart:
+            bundle = self.pricing.detailed(bundle)
+        folded = self.grouping.folded
+        wholes = {
+            total: not named or all(folded[name] == classes[0] for name in classes)
+            for total, classes in DIRECTIONS.items()
+        }
+        return list(bundle.slots(wholes, apart=apart))
 
     def parts(self, billing: Billing) -> list[Part]:
         """The sums of every cell, by day, model and class."""
-        frame = self._long(billing)
-        known = [pl.col(name).null_count() == 0 for name in ("tokens", "money")]
-        summed = frame.group_by(_PARTS, maintain_order=True).agg(
-            tokens=pl.when(known[0]).then(pl.col("tokens").sum()), money=pl.when(known[1]).then(pl.col("money").sum())
-        )
-        found = [
-            Part(self._key(*row[:5]), row[5], row[6], row[7], row[9], row[10], row[8]) for row in summed.iter_rows()
+        sums: dict[Sum, tuple[int | None, Decimal | None]] = {}
+        for bundle in charged_calls(billing):
+            for about, tokens, money in self._of(bundle, billing):
+                before = sums.get(about)
+                sums[about] = (tokens, money) if before is None else (_add(before[0], tokens), _add(before[1], money))
+        for about, tokens, money in billing.cuts:
+            held = sums.get(about, (0, _NOTHING))
+            sums[about] = _add(held[0], tokens), _add(held[1], money)
+        parts = [
+            Part(about.key, about.day, about.model, about.token_class, tokens, money, about.currency)
+            for about, (tokens, money) in sums.items()
         ]
-        return [*found, *self._fees(billing)] if self.against is ChargedBy.INVOICE else found
+        return [*parts, *self._fees(billing)] if self.against is ChargedBy.INVOICE else parts
 
-    def tail(self, billing: Billing, gaps: Mapping[Key, tuple[Figure, datetime]]) -> dict[Key, datetime]:
-        """Cell -> the latest moment from which on its calls make up exactly so many tokens and so much money.
+    def _of(self, bundle: Bundle, billing: Billing) -> list[tuple[Sum, int | None, Decimal | None]]:
+        """What a bundle adds to the sums; worked out once."""
+        asked = bundle, billing.clock, billing.fees_inside
+        if asked not in self._sums:
+            place = bundle.places[billing.clock]
+            made: list[tuple[Sum, int | None, Decimal | None]] = []
+            for slot in self.slots(bundle) if place.span >= 0 else ():
+                if slot.tokens == 0 and slot.money == 0:
+                    continue
+                key = self.grouping.of_slot(bundle, slot, self.spans[place.span])
+                money = slot.money
+                if billing.fees_inside and key.token_class is None:
+                    money = bundle.amount
+                made.append((Sum(key, place.day, bundle.named, key.token_class, bundle.currency), slot.tokens, money))
+            self._sums[asked] = made
+        return self._sums[asked]
 
-        Args:
-            billing: how calls are charged.
-            gaps: cell -> what they should make up, as far as it is known, and the earliest moment to begin at.
-        """
-        if not gaps:
-            return {}
-        wanted = pl.DataFrame(
-            [(*key[1:], figure.tokens, figure.money, first) for key, (figure, first) in gaps.items()],
-            schema={**dict.fromkeys(_CELL[:2], MOMENT), **dict.fromkeys(_CELL[2:], pl.String), "of_tokens": pl.Int64,
-                    "of_money": pl.Decimal(38, 18), "earliest": MOMENT},
-            orient="row",
-        )  # fmt: skip
-        own = self._long(billing).join(wanted, on=_CELL, nulls_equal=True).filter(pl.col("at") >= pl.col("earliest"))
-        moments = own.group_by(*_CELL, "at", "of_tokens", "of_money").agg(
-            tokens=_known_sum("tokens"), money=_known_sum("money")
-        )
-        from_end = moments.sort("at", descending=True).with_columns(
-            pl.col(name).cum_sum().over(_CELL) for name in ("tokens", "money")
-        )
-        same = pl.all_horizontal(
-            (pl.col(f"of_{name}").is_null() | (pl.col(name) == pl.col(f"of_{name}"))).fill_null(value=False)
-            for name in ("tokens", "money")
-        )
-        told = pl.col("of_tokens").is_not_null() | pl.col("of_money").is_not_null()
-        found = from_end.filter(same & told).group_by(_CELL).agg(pl.col("at").max())
-        return {self._key(*row[:5]): row[5] for row in found.iter_rows()}
-
-    def _key(
-        self, start: datetime, end: datetime, model: str | None, tenant: str | None, token_class: str | None
-    ) -> Key:
-        return Key(LineKind.TOKENS.value, start, end, model, tenant, token_class)
-
-    def _long(self, billing: Billing) -> pl.DataFrame:
-        """One row per charged call and class (or per call where the bill names no classes), in its cell."""
-        rows = placed(charged_calls(billing), self.spans).filter(pl.col("start").is_not_null())
-        rows = rows.with_row_index("call").with_columns(day=local_day(pl.col("at"), self.contract.zone))
-        named = self.grouping.named
-        about: list[pl.Expr | str] = [
-            *("call", "start", "end", "at", "day", "currency"),
-            (pl.col("named") if "model" in named else pl.lit(None, pl.String)).alias("model"),
-            (pl.col("tenant") if "tenant" in named else pl.lit(None, pl.String)).alias("tenant"),
-            pl.col("named").alias("of_model"),
-        ]
-        fees = pl.col("amount_fees").fill_null(Decimal(0))
-        if "token_class" not in named:
-            money = pl.col("amount") if billing.fees_inside else pl.col("amount") - fees
-            whole = pl.sum_horizontal(pl.col(name) for name in CLASSES)
-            tokens = pl.when(pl.all_horizontal(pl.col(n).is_not_null() for n in CLASSES)).then(whole).otherwise("total")
-            none = pl.lit(None, pl.String)
-            frame = rows.select(*about, token_class=none, of_class=none, tokens=tokens, money=money)
-        else:
-            rows = self._wholes(rows)
-            frame = pl.concat(
-                rows.select(
-                    *about,
-                    token_class=pl.lit(self.grouping.folded[name]),
-                    of_class=pl.lit(self.grouping.folded[name]),
-                    tokens=pl.col(name),
-                    money=pl.when(pl.col(name) == 0).then(_NOTHING).otherwise(amount),
-                )
-                for name, amount in zip(CLASSES, AMOUNTS, strict=True)
-            ).filter((pl.col("tokens") != 0) | pl.col("tokens").is_null() | (pl.col("money") != 0))
-        return guarded(_cut(frame, billing), "tokens", "money")
-
-    def _wholes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Calls of which only the total of a direction is known, as its first class, where the bill charges it as one.
-
-        Anthropic's answers do not split their output and its bills do not either: nothing has to be split. What the
-        direction costs is what the call costs without its fees and without the other direction.
-        """
-        for total, classes in DIRECTIONS.items():
-            first, *others = classes
-            if any(self.grouping.folded[name] != first for name in classes):
-                continue
-            outside = [name for name in CLASSES if name not in classes]
-            apart = pl.any_horizontal(pl.col(name).is_null() for name in classes) & pl.col(total).is_not_null()
-            money = pl.col("amount") - pl.col("amount_fees").fill_null(Decimal(0))
-            for name in outside:
-                money -= pl.when(pl.col(name) == 0).then(_NOTHING).otherwise(f"amount_{name}")
-            whole = {first: pl.col(total), f"amount_{first}": money}
-            whole |= dict.fromkeys(others, pl.lit(0, pl.Int64)) | {f"amount_{name}": _NOTHING for name in others}
-            rows = rows.with_columns(
-                pl.when(apart).then(told).otherwise(pl.col(name)).alias(name) for name, told in whole.items()
-            )
-        return rows
-
-    def _fees(self, billing: Billing) -> list[Part]:
+    def _fees(self, billing: Billing) -> Iterator[Part]:
         """What is charged by use, beside tokens: one cell of the month."""
         if billing.fees_inside and "token_class" not in self.grouping.named:
-            return []
-        rows = placed(charged_calls(billing), self.spans).filter(pl.col("start").is_not_null())
-        rows = rows.with_columns(day=local_day(pl.col("at"), self.contract.zone))
+            return
         whole = Key(LineKind.TOOL_FEE.value, *span_of(self.month, self.contract.zone))
-        # A use without a price is not free: what uses of its day cost is not known.
-        unknown = pl.col("amount_fees").is_null()
-        if "fee_kinds" in rows.columns:
-            unknown &= (pl.col("fee_kinds").list.len() > 0).fill_null(value=False)
-        fees = rows.filter((pl.col("amount_fees") != 0).fill_null(unknown))
-        paid_ = pl.when(pl.col("amount_fees").null_count() == 0).then(pl.col("amount_fees").sum())
-        summed = fees.group_by("day", "currency", maintain_order=True).agg(paid_.alias("amount_fees"))
-        return [Part(whole, day, None, None, None, paid, currency) for day, currency, paid in summed.iter_rows()]
+        paid: dict[tuple[date, str | None], Decimal | None] = {}
+        for bundle in charged_calls(billing):
+            place = bundle.places[billing.clock]
+            # A use without a price is not free: what uses of its day cost is not known.
+            if place.span < 0 or not (bundle.fees or (bundle.fees is None and bundle.uses)):
+                continue
+            about = place.day, bundle.currency
+            paid[about] = _add(paid.get(about, _NOTHING), bundle.fees)
+        for (day, currency), fees in sorted(paid.items(), key=repr):
+            yield Part(whole, day, None, None, None, fees, currency)
 
     def _figure(self, key: Key, parts: Sequence[Part], billing: Billing) -> Figure:
         """A cell's tokens, and its money after currency, discounts and rounding."""
-        extra = billing.added.get(key, Figure(0, Decimal(0)))
+        extra = billing.added.get(key, Figure(0, _NOTHING))
         tokens = _sum([*(part.tokens for part in parts), extra.tokens or 0])
+        tokens = None if tokens is None else countable(int(tokens))
         if not self.currency:
             return Figure(tokens, None)
         by_day: dict[date, Decimal | None] = defaultdict(Decimal)
         for part in parts:
-            paid = self._in_currency(key, part, billing)
-            before = by_day[part.day]
-            by_day[part.day] = None if before is None or paid is None else before + paid
+            by_day[part.day] = _add(by_day[part.day], self._in_currency(key, part, billing))
         how = billing.rounding
         if how is not None and how.per == "day":
             by_day = {day: None if paid is None else rounded(paid, how) for day, paid in by_day.items()}
-        money = _sum([*by_day.values(), extra.money or Decimal(0), billing.off_list.get(key, Decimal(0))])
+        money = _sum([*by_day.values(), extra.money or _NOTHING, billing.off_list.get(key, _NOTHING)])
         if money is not None and how is not None and how.per == "line":
             money = rounded(Decimal(money), how)
-        return Figure(None if tokens is None else int(tokens), None if money is None else Decimal(money))
+        return Figure(tokens, None if money is None else payable(Decimal(money)))
 
     def _in_currency(self, key: Key, part: Part, billing: Billing) -> Decimal | None:
         """What a part costs in the currency of the bill, after discounts."""
@@ -264,14 +244,16 @@ class Ledger:
         """
         if key.token_class is None:
             return []
-        own = billing.calls.filter(pl.col("at") >= key.start, pl.col("at") < key.end)
-        own = own if key.model is None else own.filter(pl.col("named") == key.model)
-        zone = self.contract.zone
+        span = next((number for number, each in enumerate(self.spans) if each == (key.start, key.end)), -1)
+        own = [each for each in billing.calls if each.places[billing.clock].span == span >= 0]
+        own = own if key.model is None else [each for each in own if each.named == key.model]
+        zone, models = self.contract.zone, {each.named for each in own}
         first, last = day_of(key.start, zone), last_day_of(key.start, key.end, zone)
-        model = key.model if key.model is not None else _only(own["named"])
+        model = key.model if key.model is not None else (models.pop() if len(models) == 1 else None)
         found: list[Decimal] = []
-        for row, currency in sorted(own.select("price_id", "currency").unique().drop_nulls().rows()):
-            price = self.prices.get(row, {}).get(key.token_class)
+        priced = {(each.price_id, each.currency) for each in own if each.price_id and each.currency}
+        for row, currency in sorted(priced, key=repr):
+            price = self.pricing.text_price(row, key.token_class)
             dated = currency != self.currency or any(each.first or each.end for each in billing.discounts)
             if price is None or (dated and first != last) or (billing.discounts and model is None):
                 continue
@@ -290,49 +272,15 @@ class Ledger:
         return None if their is None else their.issued_on
 
 
-def charged_calls(billing: Billing) -> pl.DataFrame:
+def charged_calls(billing: Billing) -> Iterator[Bundle]:
     """The calls that are charged."""
-    kept = pl.lit(value=True)
-    if not billing.failed:
-        kept &= ~pl.col("failed")
-    if not billing.superseded:
-        kept &= ~pl.col("superseded") | pl.col("failed")
-    return billing.calls.filter(kept)
+    for bundle in billing.calls:
+        if (billing.failed or not bundle.failed) and (billing.superseded or not bundle.superseded or bundle.failed):
+            yield bundle
 
 
-def _cut(frame: pl.DataFrame, billing: Billing) -> pl.DataFrame:
-    """Calls a provider had not counted yet are taken out of their cell; those it counted late come into the next."""
-    names = ("start", "end", "model", "tenant", "token_class")
-    moved = [
-        _from(frame, source, moment).with_columns(
-            pl.lit(getattr(key, name)).cast(frame.schema[name]).alias(name) for name in names
-        )
-        for key, (source, moment) in billing.moved.items()
-    ]
-    call = ["call", "of_class"]
-    for key, moment in billing.dropped.items():
-        late = _from(frame, key, moment).select(call)
-        frame = frame.join(late, on=call, how="anti", nulls_equal=True, maintain_order="left")
-    return pl.concat([frame, *moved]) if moved else frame
-
-
-def _from(frame: pl.DataFrame, key: Key, moment: object) -> pl.DataFrame:
-    """The calls of a cell from a moment on."""
-    own = pl.col("at") >= pl.lit(moment)
-    for name in ("start", "end", "model", "tenant", "token_class"):
-        own &= pl.col(name).eq_missing(pl.lit(getattr(key, name)))
-    return frame.filter(own)
-
-
-def _known_sum(name: str) -> pl.Expr:
-    """A sum that is not known where any part of it is not."""
-    return pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
-
-
-def _only(names: pl.Series) -> str | None:
-    """The one name there is; null where there are several."""
-    told = names.unique().to_list()
-    return told[0] if len(told) == 1 else None
+def _add(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other
 
 
 def _sum(values: Sequence[Any]) -> Any:

@@ -12,16 +12,19 @@ import polars as pl
 from weighbridge.pipeline.invoice.cells import Grouping
 from weighbridge.pipeline.invoice.compare import MonthResult, charged_cells, compare, rows
 from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.grain import settled
 from weighbridge.pipeline.invoice.findings import findings_of, of_details
 from weighbridge.pipeline.invoice.ledger import Ledger
-from weighbridge.pipeline.invoice.lines import charges, latest_lines, providers_of
-from weighbridge.pipeline.invoice.pages import counted, groupings, latest_pages, page_charges
-from weighbridge.pipeline.invoice.prices import Pricing
+from weighbridge.pipeline.invoice.theirs.lines import charges, latest_lines, providers_of
+from weighbridge.pipeline.invoice.theirs.pages import counted, groupings, latest_pages, page_charges
+from weighbridge.pipeline.invoice.ours.bundles import Bundling
+from weighbridge.pipeline.invoice.contradictory import limits
+from weighbridge.pipeline.invoice.ours.prices import Pricing
+from weighbridge.pipeline.invoice.ours.usage import call_days, contradictory_calls
 from weighbridge.pipeline.invoice.rates import Rates
 from weighbridge.pipeline.invoice.spans import periods
 from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms, taken
-from weighbridge.pipeline.invoice.usage import calls
 from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.found import write_findings
@@ -215,30 +218,34 @@ class _Asked:
         own = own.with_columns(kind=pl.when(pl.Series(fits, dtype=pl.Boolean)).then("kind"))
         own = own.with_columns(kind=pl.col("kind").replace({str(LineKind.REQUEST_FEE): str(LineKind.TOOL_FEE)}))
         own = own.with_columns(token_class=pl.col("token_class").replace(grouping.folded))
-        mine = own.filter(pl.col("kind") == str(LineKind.TOKENS)).select("start", "end").rows()
+        told = own.filter(pl.col("kind") == str(LineKind.TOKENS))
         foreign = of_tokens.filter(pl.col("month") != self.month).select("start", "end").rows()
-        spans = periods(mine, self.month, self.contract.zone, foreign)
-        charged = charged_cells(own, grouping, [*spans, (begin, end)])
+        spans = periods(told.select("start", "end").rows(), self.month, self.contract.zone, foreign)
         whole = (min(begin, *(s for s, _ in spans)) - _DAY, max(end, *(e for _, e in spans)) + _DAY)
-        provider = self.contract.provider
-        made = calls(self.lake, provider, whole, self.contract.models, _COLUMNS)
+        provider, models = self.contract.provider, self.contract.models
         pricing = Pricing(self.books.prices)
+        bundling = Bundling(tuple(spans), self.contract.zone, grouping.folded, pricing)
+        bundles = bundling.of(call_days(self.lake, provider, whole, models, _COLUMNS))
+        grouping, lacking = settled(grouping, told, bundles)
+        served = {(bundle.provider, bundle.model) for bundle in bundles}
+        spoiled = contradictory_calls(self.lake, provider, whole, models)
         return Ledger(
             contract=self.contract,
             month=self.month,
             against=against,
             grouping=grouping,
             spans=spans,
-            charged=charged,
-            calls=made,
+            charged=charged_cells(own, grouping, [*spans, (begin, end)]),
+            calls=bundles,
             currency=currency,
             rates=self.rates,
-            reprice=pricing.reprice,
+            pricing=pricing,
             month_end=end,
-            tiers=pricing.tiers(made) if currency else (),
-            lengths=pricing.lengths(made) if currency else {},
-            turns=pricing.turns(made, (begin.date(), end.date())) if currency else (),
-            prices=pricing.by_id() if currency else {},
+            tiers=pricing.tiers(served) if currency else (),
+            by_length=bool(currency) and pricing.by_length(served),
+            turns=pricing.turns(served, (begin.date(), end.date())) if currency else (),
+            lacking=lacking,
+            spoiled=limits(spoiled, grouping, spans, pricing),
         )
 
 

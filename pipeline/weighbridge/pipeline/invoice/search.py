@@ -22,6 +22,8 @@ from weighbridge.schemas.enumerations import Confidence
 # An explanation of more changes than this is a coincidence: with some at hand, some always fit.
 LARGEST_SET = 2
 RIVALS = 8
+Steps = tuple[tuple[Cause, Variant], ...]
+Closers = tuple[Cause, ...]
 
 
 class Share(NamedTuple):
@@ -70,21 +72,31 @@ class Search:
         """Cell -> its explanation, of those that have one."""
         offers = [(cause, variant) for cause in all_causes() for variant in cause.variants(self.ledger)]
         closers = [cause for cause in all_causes() if cause.closing is not None]
+        usual, last = ([cause for cause in closers if cause.last is asked] for asked in (False, True))
         for size in range(1, LARGEST_SET + 1):
-            plain = self._sets(offers, size)
-            closed = [(steps, c) for steps in self._sets(offers, size - 1) for c in closers if not c.last]
-            self._try([*((steps, None) for steps in plain), *closed])
+            tried: list[tuple[Steps, Closers]] = [(steps, ()) for steps in self._sets(offers, size)]
+            self._try([*tried, *self._closed(offers, size - 1, usual, closers)])
         for size in range(LARGEST_SET):
-            self._try([(steps, c) for steps in self._sets(offers, size) for c in closers if c.last])
+            self._try(self._closed(offers, size, last, closers))
         return self.found
 
-    def _sets(self, offers: Sequence[tuple[Cause, Variant]], size: int) -> list[tuple[tuple[Cause, Variant], ...]]:
+    def _closed(
+        self, offers: Sequence[tuple[Cause, Variant]], size: int, asked: Sequence[Cause], closers: Sequence[Cause]
+    ) -> list[tuple[Steps, Closers]]:
+        """Sets of changes and one cause that closes; or, as one change, a cause for the whole bill and one more."""
+        made: list[tuple[Steps, Closers]] = [
+            (steps, (closer,)) for steps in self._sets(offers, size, alone=False) for closer in asked
+        ]
+        wholes = [cause for cause in closers if cause.whole_bill] if size == 1 else []
+        return [*made, *(((), (whole, closer)) for whole in wholes for closer in asked if closer is not whole)]
+
+    def _sets(self, offers: Sequence[tuple[Cause, Variant]], size: int, *, alone: bool = True) -> list[Steps]:
         """Sets of changes, of each cause at most one, in order.
 
         Of several only those that change any cell still looked for by themselves: others could make no difference but
         to calls that a third one brings in, and to try them all would cost a hundred times as much.
         """
-        if size > 1:
+        if size > 1 or not alone:
             offers = [offer for offer in offers if self._matters(offer)]
         return [each for each in combinations(offers, size) if len({cause.code for cause, _ in each}) == size]
 
@@ -92,34 +104,40 @@ class Search:
         given = self._billed((offer,))[1]
         return any(given.get(key) != self.agreed.get(key) for key in self.targets if key not in self.found)
 
-    def _try(self, sets: Sequence[tuple[tuple[tuple[Cause, Variant], ...], Cause | None]]) -> None:
+    def _try(self, sets: Sequence[tuple[Steps, Closers]]) -> None:
         """Try sets of one size; the first in the order of their causes that fits a cell explains it."""
         fitting: dict[Key, list[tuple[str, Explained]]] = {}
-        for steps, closer in sets:
+        for steps, closers in sets:
             left = {key: target for key, target in self.targets.items() if key not in self.found}
             if not left:
                 return
-            for key, name, explained in self._fits(steps, closer, left):
+            for key, name, explained in self._fits(steps, closers, left):
                 fitting.setdefault(key, []).append((name, explained))
         for key, several in fitting.items():
             first, best = several[0]
             others = tuple(dict.fromkeys(name for name, _ in several if name != first))[:RIVALS]
-            sure = Confidence.AMBIGUOUS if others else Confidence.PROBABLE
+            sure = Confidence.AMBIGUOUS if others else best.confidence
             self.found[key] = Explained(best.shares, sure, others)
 
     def _fits(
-        self, steps: tuple[tuple[Cause, Variant], ...], closer: Cause | None, left: Mapping[Key, Figure]
+        self, steps: Steps, closers: Closers, left: Mapping[Key, Figure]
     ) -> Iterator[tuple[Key, str, Explained]]:
         """The cells a set explains, with its name and shares."""
         billings = [self._billed(steps[: place + 1]) for place in range(len(steps))]
         stages = [self.agreed, *(given for _, given in billings)]
         names = [(cause.code, variant.why) for cause, variant in steps]
-        if closer is not None and closer.closing is not None:
-            closed = closer.closing(self.ledger, billings[-1][0] if billings else self.ledger.agreed, left)
+        if closers and steps:
+            # What the changes leave as it is, the cause that closes was asked about without them.
+            left = {key: target for key, target in left.items() if stages[-1].get(key) != self.agreed.get(key)}
+        billing = billings[-1][0] if billings else self.ledger.agreed
+        for closer in closers:
+            asked = left if closer is closers[-1] else self.targets
+            closed = closer.closing(self.ledger, billing, asked) if closer.closing is not None and asked else None
             if closed is None:
                 return
+            billing = closed
             names.append((closer.code, "left"))
-            stages.append(self.ledger.predicted(closed))
+            stages.append(self.ledger.predicted(billing))
         shifts = any(cause.shifts for cause, _ in steps)
         for key, target in left.items():
             last = stages[-1].get(key, Figure(0, Decimal(0)))
@@ -131,7 +149,8 @@ class Search:
             # another period the change may be needed in the cell beside.
             if effective and (shifts or effective == shares):
                 shares = effective
-                yield key, "+".join(share.cause for share in shares), Explained(shares, Confidence.PROBABLE)
+                sure = Confidence.PROBABLE if all(each.sure for each in closers) else Confidence.AMBIGUOUS
+                yield key, "+".join(share.cause for share in shares), Explained(shares, sure)
 
     def _breaks_beside(self, key: Key, given: Mapping[Key, Figure]) -> bool:
         """Whether a billing changes the cell before or after this one, and not to what was charged there."""
@@ -146,7 +165,7 @@ class Search:
                 return True
         return False
 
-    def _billed(self, steps: tuple[tuple[Cause, Variant], ...]) -> tuple[Billing, Mapping[Key, Figure]]:
+    def _billed(self, steps: Steps) -> tuple[Billing, Mapping[Key, Figure]]:
         """The billing after some changes, and what it gives; worked out once."""
         names = tuple((cause.code, variant.why) for cause, variant in steps)
         if names not in self._known:

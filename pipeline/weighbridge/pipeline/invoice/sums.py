@@ -22,6 +22,11 @@ Given = TypeVar("Given")
 
 LARGEST_TOKENS = 2**63
 LARGEST_MONEY = Decimal(10) ** 20
+_TOO_LARGE = (
+    "the sum of {name} reaches {bound}, which no column of the lake holds. A count, a price or a line in "
+    "a wrong unit is the usual reason: look for the largest with `weighbridge report`, take its file out "
+    "with a mapping that is right, and reconcile again; nothing was written."
+)
 
 
 def exactly(work: Callable[Asked, Given]) -> Callable[Asked, Given]:
@@ -35,22 +40,35 @@ def exactly(work: Callable[Asked, Given]) -> Callable[Asked, Given]:
     return wide
 
 
-def guarded(rows: pl.DataFrame, tokens: str, money: str) -> pl.DataFrame:
-    """The rows themselves, if no sum of any of them can leave the range of the lake.
+def guarded(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The rows themselves, if no sum of a column of tokens can leave the range of the lake.
 
     Raises:
         ContractError: it could; names the column, the bound and the next step.
     """
-    for name, largest in ((tokens, LARGEST_TOKENS), (money, LARGEST_MONEY)):
-        most = rows[name].abs().max() if rows.height else None
-        if most is None or int(Decimal(str(most))) * rows.height < largest:
-            continue
-        exact = sum((abs(Decimal(str(value))) for value in rows[name].drop_nulls()), start=Decimal(0))
-        if exact >= largest:
-            shown = "2**63 tokens" if name == tokens else "10**20 in money"
-            raise ContractError(
-                f"the sum of {name} reaches {shown}, which no column of the lake holds. A count, a price or a line in "
-                "a wrong unit is the usual reason: look for the largest with `weighbridge report`, take its file out "
-                "with a mapping that is right, and reconcile again; nothing was written."
-            )
+    most = rows[name].abs().max() if rows.height else None
+    if most is not None and int(str(most)) * rows.height >= LARGEST_TOKENS:
+        countable(sum(abs(int(value)) for value in rows[name].drop_nulls()), name)
     return rows
+
+
+def countable(tokens: int, name: str = "tokens") -> int:
+    """A sum of tokens itself, if the lake holds it.
+
+    Raises:
+        ContractError: it does not.
+    """
+    if abs(tokens) >= LARGEST_TOKENS:
+        raise ContractError(_TOO_LARGE.format(name=name, bound="2**63 tokens"))
+    return tokens
+
+
+def payable(money: Decimal, name: str = "money") -> Decimal:
+    """A sum of money itself, if the lake holds it.
+
+    Raises:
+        ContractError: it does not.
+    """
+    if abs(money) >= LARGEST_MONEY:
+        raise ContractError(_TOO_LARGE.format(name=name, bound="10**20 in money"))
+    return money

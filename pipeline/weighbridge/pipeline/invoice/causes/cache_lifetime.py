@@ -14,30 +14,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import polars as pl
-
 from weighbridge.pipeline.invoice.billing import Billing
 from weighbridge.pipeline.invoice.cause import Cause, Variant
 from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
 from weighbridge.schemas.enumerations import TokenClass
 
-_NONE = pl.lit(0, pl.Int64)
 _SHORT, _LONG = str(TokenClass.CACHE_WRITE_5M), str(TokenClass.CACHE_WRITE_1H)
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
     ways = (("charged_as_1h", _SHORT, _LONG), ("charged_as_5m", _LONG, _SHORT))
     return tuple(
-        Variant(why, _lived(ledger, source, into)) for why, source, into in ways if (ledger.calls[source] > 0).any()
+        Variant(why, _lived(ledger, source, into))
+        for why, source, into in ways
+        if any(bundle.counts[source] for bundle in ledger.calls)
     )
 
 
 def _lived(ledger: Ledger, source: str, into: str) -> Callable[[Billing], Billing]:
-    def apply(billing: Billing) -> Billing:
-        counts = {into: pl.col(into) + pl.col(source), source: pl.when(pl.col(source).is_not_null()).then(_NONE)}
-        return replace(billing, calls=ledger.reprice(billing.calls.with_columns(**counts)))
+    def charged(bundle: Bundle) -> Bundle:
+        written, others = bundle.counts[source], bundle.counts[into]
+        if not written or others is None:
+            return bundle
+        return ledger.pricing.priced(replace(bundle, counts={**bundle.counts, source: 0, into: written + others}))
 
-    return apply
+    return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 
 
 CAUSE = Cause(

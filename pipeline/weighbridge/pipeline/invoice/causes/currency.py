@@ -20,7 +20,7 @@ from weighbridge.pipeline.invoice.ledger import Ledger
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    priced = set(ledger.calls["currency"].drop_nulls())
+    priced = {each.currency for each in ledger.calls} - {None}
     if ledger.currency is None or not priced - {ledger.currency}:
         return ()
     other = [on for on in ON if on != ledger.contract.rates_on]

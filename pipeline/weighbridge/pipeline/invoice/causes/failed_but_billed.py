@@ -19,7 +19,7 @@ from weighbridge.pipeline.invoice.ledger import Ledger
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    if not ledger.calls["failed"].any():
+    if not any(bundle.failed for bundle in ledger.calls):
         return ()
     return (Variant("calls_answered_with_an_error", lambda billing: replace(billing, failed=True)),)
 

@@ -20,6 +20,7 @@ from weighbridge.pipeline.invoice.billing import Billing, Figure
 from weighbridge.pipeline.invoice.cause import Cause
 from weighbridge.pipeline.invoice.cells import Key
 from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.tail import cuts, tail
 from weighbridge.schemas.enumerations import ChargedBy, LineKind, Severity
 
 # Where money went through currencies, discounts or rounding, calls are told by their tokens alone.
@@ -31,26 +32,25 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
     late = timedelta(hours=ledger.contract.lateness_hours)
     # A cell without any line is not late but not charged; while its period is open, it is provisional.
     keys = {key for key in left if key.kind == LineKind.TOKENS and key in ledger.charged}
-    priced = set(ledger.calls["currency"].drop_nulls())
+    priced = {each.currency for each in ledger.calls} - {None}
     plain = not any(getattr(billing, name) for name in _PLAIN) and priced <= {ledger.currency}
     by_money = ledger.against is ChargedBy.INVOICE and plain
-    dropped, moved = dict(billing.dropped), dict(billing.moved)
     missing = {
         key: _gap(target, given[key], by_money=by_money) for key, target in left.items() if key in keys and key in given
     }
-    dropped |= ledger.tail(billing, {key: (_negative(gap), key.end - late) for key, gap in missing.items()})
+    dropped = tail(ledger, billing, {key: (_negative(gap), key.end - late) for key, gap in missing.items()}, given)
     beside = {key: _before(key, given) for key in missing if key not in dropped}
     wanted = {key: source for key, source in beside.items() if source is not None}
     # A cell may be the one before of one other at most, so what is asked of it is one thing.
-    cuts = ledger.tail(billing, {source: (missing[key], source.end - late) for key, source in wanted.items()})
-    moved |= {
-        key: (source, cuts[source])
+    begins = {source: (missing[key], source.end - late) for key, source in wanted.items()}
+    since = tail(ledger, billing, begins, given)
+    moved = {
+        key: (source, since[source])
         for key, source in wanted.items()
-        if source in cuts and _lacks(ledger, dropped, source, cuts[source])
+        if source in since and _lacks(ledger, dropped, source, since[source])
     }
-    if (dropped, moved) == (billing.dropped, billing.moved):
-        return None
-    return replace(billing, dropped=dropped, moved=moved)
+    made = tuple(cuts(ledger, billing, dropped, moved))
+    return replace(billing, cuts=made) if made else None
 
 
 def _lacks(ledger: Ledger, dropped: Mapping[Key, object], source: Key, since: datetime) -> bool:

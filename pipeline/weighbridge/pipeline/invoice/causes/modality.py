@@ -13,25 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import polars as pl
-
 from weighbridge.pipeline.invoice.billing import Billing
 from weighbridge.pipeline.invoice.cause import Cause, Variant
 from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
 from weighbridge.schemas.lattice import CROSSED_CELLS
 
 _CELLS = tuple(str(cell.name) for cell in CROSSED_CELLS)
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    if not any((ledger.calls[name] > 0).any() for name in _CELLS):
+    if not any(bundle.split for bundle in ledger.calls):
         return ()
     return (Variant("charged_as_text", _as_text(ledger)),)
 
 
 def _as_text(ledger: Ledger) -> Callable[[Billing], Billing]:
-    nothing = [pl.lit(0, pl.Int64).alias(name) for name in _CELLS]
-    return lambda billing: replace(billing, calls=ledger.reprice(billing.calls.with_columns(nothing)))
+    nothing = dict.fromkeys(_CELLS, 0)
+
+    def charged(bundle: Bundle) -> Bundle:
+        return ledger.pricing.priced(replace(bundle, cells=nothing)) if bundle.split else bundle
+
+    return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 
 
 CAUSE = Cause(

@@ -14,37 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import polars as pl
-
 from weighbridge.pipeline.invoice.billing import Billing
 from weighbridge.pipeline.invoice.cause import Cause, Variant
 from weighbridge.pipeline.invoice.ledger import Ledger
-
-
-def _by_end(billing: Billing) -> Billing:
-    return replace(billing, calls=billing.calls.with_columns(at=pl.col("ended")))
+from weighbridge.pipeline.invoice.ours.clocks import ARRIVED, clocks
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    found = []
-    if (ledger.calls["at"] != ledger.calls["ended"]).any():
-        found.append(Variant("counted_when_over", _by_end))
-    zone = ledger.contract.zone
-    if zone != "UTC":
-        naive = pl.col("at").dt.replace_time_zone(None)
-        # A clock time that is there twice, or not at all, stays where it is.
-        as_local = naive.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").dt.convert_time_zone(
-            "UTC"
-        )
-        as_utc = pl.col("at").dt.convert_time_zone(zone).dt.replace_time_zone(None).dt.replace_time_zone("UTC")
-        for why, moved in (("cut_by_utc", as_local), ("cut_by_the_billing_zone", as_utc)):
-            at = pl.coalesce(moved, "at").dt.cast_time_unit("us")
-            found.append(Variant(why, _shift(at)))
-    return tuple(found)
+    others = [name for name in clocks(ledger.contract.zone) if name != ARRIVED]
+    moves = [name for name in others if any(each.places[name] != each.places[ARRIVED] for each in ledger.calls)]
+    return tuple(Variant(name, _by(name)) for name in moves)
 
 
-def _shift(at: pl.Expr) -> Callable[[Billing], Billing]:
-    return lambda billing: replace(billing, calls=billing.calls.with_columns(at=at))
+def _by(clock: str) -> Callable[[Billing], Billing]:
+    return lambda billing: replace(billing, clock=clock)
 
 
 CAUSE = Cause(

@@ -14,23 +14,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 
-import polars as pl
-
 from weighbridge.pipeline.invoice.billing import Billing
 from weighbridge.pipeline.invoice.cause import Cause, Variant
 from weighbridge.pipeline.invoice.ledger import Ledger
-
-# Changes of prices further away than this are not tried.
-NEAR_DAYS = 400
-
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
     return tuple(Variant(f"prices_of_{day}", _as_of(ledger, day)) for day in ledger.turns)
 
 
 def _as_of(ledger: Ledger, day: date) -> Callable[[Billing], Billing]:
-    of_day = pl.lit(day).alias("day")
-    return lambda billing: replace(billing, calls=ledger.reprice(billing.calls.with_columns(of_day)))
+    def charged(bundle: Bundle) -> Bundle:
+        return bundle if bundle.day == day else ledger.pricing.priced(replace(bundle, day=day))
+
+    return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 
 
 CAUSE = Cause(

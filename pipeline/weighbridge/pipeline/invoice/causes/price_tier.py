@@ -17,14 +17,21 @@ from dataclasses import replace
 from weighbridge.pipeline.invoice.billing import Billing
 from weighbridge.pipeline.invoice.cause import Cause, Variant
 from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
+from weighbridge.pipeline.invoice.ours.prices import LONGEST, SHORTEST
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    return tuple(Variant(f"charged_{name}", _priced(ledger, name)) for name in ledger.lengths)
+    ways = (("charged_as_above", LONGEST), ("charged_as_below", SHORTEST)) if ledger.by_length else ()
+    return tuple(Variant(why, _as_long(ledger, length)) for why, length in ways)
 
 
-def _priced(ledger: Ledger, name: str) -> Callable[[Billing], Billing]:
-    return lambda billing: replace(billing, calls=ledger.lengths[name](billing.calls))
+def _as_long(ledger: Ledger, length: int) -> Callable[[Billing], Billing]:
+    def charged(bundle: Bundle) -> Bundle:
+        tiered = any(len(row.brackets) > 1 for row in ledger.pricing.serving([(bundle.provider, bundle.model)]))
+        return ledger.pricing.priced(replace(bundle, length=length)) if tiered else bundle
+
+    return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 
 
 CAUSE = Cause(

@@ -19,7 +19,7 @@ from weighbridge.pipeline.invoice.ledger import Ledger
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    if not ledger.calls["superseded"].any():
+    if not any(bundle.superseded for bundle in ledger.calls):
         return ()
     return (Variant("tries_before_the_last", lambda billing: replace(billing, superseded=True)),)
 

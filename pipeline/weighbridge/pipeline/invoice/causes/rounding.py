@@ -53,6 +53,7 @@ CAUSE = Cause(
     order=130,
     cure="Write the provider's rounding into the contract as [rounding]; then it is expected.",
     closing=_closing,
+    whole_bill=True,
     kinds=(LineKind.ROUNDING,),
     severity=Severity.INFO,
     at_stake=False,

@@ -14,23 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import polars as pl
-
 from weighbridge.pipeline.invoice.billing import Billing
 from weighbridge.pipeline.invoice.cause import Cause, Variant
+from weighbridge.pipeline.invoice.cells import BATCH, DEFAULT, tier_of
 from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
 
-BATCH, DEFAULT = "batch", "default"
 _SAME = {"standard": DEFAULT, "on_demand": DEFAULT, "auto": DEFAULT}
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    if "service_tier" not in ledger.calls.columns:
-        return ()
     named = [tier for charged in ledger.charged.values() for tier in charged.tiers]
     told = [_SAME.get(tier, tier) for tier in (*named, *ledger.tiers)]
-    served = ledger.calls.select("service_tier", "batch").unique().rows()
-    usual = all(_SAME.get(tier, tier) in {None, DEFAULT} and not batch for tier, batch in served)
+    usual = all(_SAME.get(each.service_tier or DEFAULT) == DEFAULT or each.service_tier in {None, DEFAULT}
+                for each in ledger.calls) and not any(each.batch for each in ledger.calls)  # fmt: skip
     tiers = list(dict.fromkeys((*told, *(() if usual else (DEFAULT,)))))
     # Nothing is charged on another tier where everything was served, and can only be charged, on the usual one.
     tiers = [tier for tier in tiers if not (usual and tier == DEFAULT)]
@@ -38,14 +35,14 @@ def _variants(ledger: Ledger) -> tuple[Variant, ...]:
 
 
 def _served(ledger: Ledger, tier: str) -> Callable[[Billing], Billing]:
-    def apply(billing: Billing) -> Billing:
-        terms = {
-            "service_tier": pl.lit(DEFAULT if tier == BATCH else tier, pl.String),
-            "batch": pl.lit(tier == BATCH),
-        }
-        return replace(billing, calls=ledger.reprice(billing.calls.with_columns(**terms)))
+    terms = {"service_tier": DEFAULT if tier == BATCH else tier, "batch": tier == BATCH}
 
-    return apply
+    def charged(bundle: Bundle) -> Bundle:
+        # Where nothing else was said it is the default tier already, and costs the same.
+        same = tier_of(bundle.service_tier, bundle.batch) == tier
+        return bundle if same else ledger.pricing.priced(replace(bundle, **terms))
+
+    return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 
 
 CAUSE = Cause(

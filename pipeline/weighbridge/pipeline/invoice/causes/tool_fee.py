@@ -19,7 +19,7 @@ from weighbridge.schemas.enumerations import LineKind
 
 
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
-    told = (ledger.calls["amount_fees"].fill_null(0) != 0).any()
+    told = any(each.fees for each in ledger.calls)
     own_line = any(key.kind == LineKind.TOOL_FEE for key in ledger.charged)
     if not told or own_line or "token_class" in ledger.grouping.named:
         return ()

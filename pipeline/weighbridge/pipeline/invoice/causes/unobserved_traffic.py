@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
-from weighbridge.pipeline.invoice.billing import Billing, Figure
+from weighbridge.pipeline.invoice.billing import Billing, Figure, rounded
 from weighbridge.pipeline.invoice.cause import Cause
 from weighbridge.pipeline.invoice.cells import Key
 from weighbridge.pipeline.invoice.ledger import Ledger
@@ -24,9 +25,12 @@ from weighbridge.schemas.enumerations import LineKind
 
 def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Billing | None:
     given = ledger.predicted(billing)
+    by_line = billing.rounding is not None and billing.rounding.per == "line"
+    plain = ledger.predicted(replace(billing, rounding=None)) if by_line else given
     added = dict(billing.added)
     for key, target in left.items():
-        if key.kind != LineKind.TOKENS:
+        # Where calls have reports that nobody can read, what is left may be theirs: `contradictory_counts`.
+        if key.kind != LineKind.TOKENS or ledger.contradictory(key) is not None:
             continue
         ours = given.get(key)
         if ours is None:
@@ -44,10 +48,17 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
             continue
         # Where the cell has several prices, theirs is the one that gives what was charged.
         paid = ledger.more(key, more, billing)
-        exact = [each for each in paid if ours.money is not None and ours.money + each == target.money]
+        before = plain[key].money
+        exact = [each for each in paid if before is not None and _rounded(before + each, billing) == target.money]
         if exact or len(paid) == 1:
             added[key] = Figure(more, (exact or paid)[0])
     return replace(billing, added=added) if added != billing.added else None
+
+
+def _rounded(paid: Decimal, billing: Billing) -> Decimal:
+    """What a line charges where it is rounded; days are rounded before anything is added to them."""
+    how = billing.rounding
+    return paid if how is None or how.per != "line" else rounded(paid, how)
 
 
 CAUSE = Cause(

@@ -24,7 +24,8 @@ from weighbridge.schemas.identity import pseudonym
 # Kinds of lines that charge use; the others belong to a month as a whole.
 OF_USE = (LineKind.TOKENS, LineKind.TOOL_FEE, LineKind.REQUEST_FEE, LineKind.STORAGE)
 CHARGES: Mapping[str, pl.DataType] = {
-    **dict.fromkeys(("kind", "model", "tenant", "token_class", "service_tier", "region", "currency"), pl.String()),
+    **dict.fromkeys(("kind", "model", "tenant", "token_class", "service_tier", "region", "modality"), pl.String()),
+    "currency": pl.String(),
     **dict.fromkeys(("start", "end", "issued_at"), pl.Datetime("us", "UTC")),
     "tokens": pl.Int64(),
     **dict.fromkeys(("amount", "list_amount"), pl.Decimal(38, 18)),
@@ -61,14 +62,15 @@ def charges(lines: pl.DataFrame, contract: Contract, key: bytes | None) -> pl.Da
 
 
 def tenants_of(contract: Contract, key: bytes | None) -> dict[str, str]:
-    """Pseudonym of a project -> pseudonym of a tenant, as the contract names them."""
+    """Pseudonym of a project, or of a key, -> pseudonym of a tenant, as the contract names them."""
     if key is None:
-        return dict(contract.projects)
-    return {_hidden(key, theirs): tenant(key, ours) for theirs, ours in contract.projects.items()}
+        return {**contract.projects, **contract.keys}
+    named = (("project", contract.projects), ("key", contract.keys))
+    return {_hidden(key, kind, theirs): tenant(key, ours) for kind, told in named for theirs, ours in told.items()}
 
 
-def _hidden(key: bytes, project: str) -> str:
-    return project if project.startswith("p_") else pseudonym(key, "project", project)
+def _hidden(key: bytes, kind: str, name: str) -> str:
+    return name if name.startswith("p_") else pseudonym(key, kind, name)
 
 
 def _of_skus(contract: Contract) -> dict[str, Mapping[str, str]]:
@@ -87,10 +89,11 @@ def _charge(
     return {
         "kind": kind,
         "model": contract.models.get(model, model) if model else None,
-        "tenant": tenants.get(row["project"]) if row["project"] else None,
+        "tenant": tenants.get(row["api_key"] or "") or tenants.get(row["project"] or ""),
         "token_class": told.get("token_class") or row["token_class"],
         "service_tier": told.get("service_tier") or row["service_tier"],
         "region": row["region"],
+        "modality": row["modality"],
         "currency": row["currency"],
         "start": row["period_start"],
         "end": row["period_end"],

@@ -7,21 +7,22 @@ output, is compared by direction.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from weighbridge.pipeline.invoice.cells import Key
+from weighbridge.pipeline.invoice.cells import BATCH, Key
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.ledger import Ledger
-from weighbridge.pipeline.invoice.lines import CHARGES, tenants_of
+from weighbridge.pipeline.invoice.theirs.lines import CHARGES, tenants_of
 from weighbridge.pipeline.invoice.zones import month_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargeCategory, LineKind, TokenClass, Verdict
 from weighbridge.schemas.lattice import INPUT_CLASSES, OUTPUT_CLASSES
 
-_COMPARED = ("model", "project_id", "workspace_id")
+_COMPARED = ("model", "project_id", "workspace_id", "api_key_id")
 
 
 def latest_pages(lake: Records) -> pl.DataFrame:
@@ -55,8 +56,8 @@ def _lines(
     about = {
         "kind": str(LineKind.TOKENS),
         "model": contract.models.get(row["model"], row["model"]),
-        "tenant": tenants.get(row["project"]) if row["project"] else None,
-        "service_tier": row["service_tier"],
+        "tenant": tenants.get(row["api_key"] or "") or tenants.get(row["project"] or ""),
+        "service_tier": BATCH if row["batch"] else row["service_tier"],
         "start": row["period_start"],
         "end": row["period_end"],
         "open": row["provisional"],
@@ -79,14 +80,17 @@ def _lines(
 def counted(pages: pl.DataFrame, ledger: Ledger) -> dict[Key, int]:
     """Cell -> the tokens pages count in it, of cells that whole pages lie in and of which every count is known."""
     found: dict[Key, int | None] = {}
+    starts = [start for start, _ in ledger.spans]
     for row in pages.iter_rows(named=True):
-        span = next((s for s in ledger.spans if s[0] <= row["start"] and row["end"] <= s[1]), None)
-        named = ledger.grouping.named
-        if span is None or ("model" in named and row["model"] is None) or ("tenant" in named and row["tenant"] is None):
+        place = bisect_right(starts, row["start"]) - 1
+        span = ledger.spans[place] if place >= 0 and row["end"] <= ledger.spans[place][1] else None
+        model = row["model"] if "model" in ledger.grouping.named else None
+        finer = [name for name, models in ledger.grouping.fine.items() if model in models and row[name] is None]
+        # Pages that do not tell what a cell is about count more than the cell, and no page is of one modality.
+        if span is None or ("model" in ledger.grouping.named and model is None) or finer:
             continue
-        token_class = ledger.grouping.folded.get(row["token_class"]) if "token_class" in named else None
-        model, tenant = (row[name] if name in named else None for name in ("model", "tenant"))
-        key = Key(str(LineKind.TOKENS), *span, model, tenant, token_class)
+        told = {**row, "token_class": ledger.grouping.folded.get(row["token_class"])}
+        key = ledger.grouping.of_line(told, span)
         before = found.get(key, 0)
         found[key] = None if before is None or row["tokens"] is None else before + row["tokens"]
     return {key: tokens for key, tokens in found.items() if tokens is not None}
