@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 
 from weighbridge.pipeline.invoice.compare import MonthResult, rows
 from weighbridge.pipeline.invoice.contract import Contract
-from weighbridge.pipeline.invoice.findings import findings_of
+from weighbridge.pipeline.invoice.findings import findings_of, of_details
 from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, months_compared, reconcile_invoices
 from weighbridge.pipeline.lake import Lake, polars_schema
+from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import price_readings, refresh_prices
 from weighbridge.pipeline.price.price_file import read_prices
@@ -137,7 +141,9 @@ class World:
     pages: list[dict[str, Any]] = field(default_factory=list)
     details: list[dict[str, Any]] = field(default_factory=list)
     rates: list[dict[str, Any]] = field(default_factory=list)
+    files: list[dict[str, Any]] = field(default_factory=list)
     key: bytes | None = None
+    ours: Mapping[str, pl.DataFrame] | None = None
 
     def call(
         self, when: datetime, *, status: str = "succeeded", attempt: Mapping[str, Any] | None = None, **counts: Any
@@ -224,18 +230,28 @@ class World:
         )
 
     def rows(self, order: Sequence[int] | None = None) -> dict[str, pl.DataFrame]:
-        """Table -> its rows, priced; `order` shuffles the lines."""
+        """Table -> its rows, priced; `order` shuffles the lines. Our side is what `ours` holds, if it holds any."""
+        lines = [self.lines[place] for place in order] if order else self.lines
+        told = {"invoice_line": lines, "usage_period": self.pages, "invoice_detail": self.details,
+                "currency_rate": self.rates, "segment": self.files}  # fmt: skip
+        return {**(self.ours or self.called()), **{table: _whole(table, rows) for table, rows in told.items()}}
+
+    def called(self) -> dict[str, pl.DataFrame]:
+        """Our side: attempts, readings, what they cost, and reports."""
         attempts = [
             {**_of("attempt", call), "model_served": call["model"], "route": "unassigned", "task": "unassigned",
              "revision": 0, **call["attempt"]}
             for call in self.calls
         ]  # fmt: skip
         readings = [{**_of("reading", call), "child": 0, "report": 0, "revision": 0} for call in self.calls]
-        lines = [self.lines[place] for place in order] if order else self.lines
-        told = {"attempt": attempts, "reading": readings, "invoice_line": lines, "usage_period": self.pages,
-                "invoice_detail": self.details, "currency_rate": self.rates}  # fmt: skip
+        reports = [
+            {**_of("usage_report", call), "child": 0, "report": 0, "revision": 0, "part": 0}
+            for call in self.calls
+            if "leaf_integers" in call
+        ]
+        told = {"attempt": attempts, "reading": readings, "usage_report": reports}
         made = {table: _whole(table, rows) for table, rows in told.items()}
-        return made | {"priced_amount": price_readings(made["reading"], self.book(), made["attempt"])}
+        return {**made, "priced_amount": price_readings(made["reading"], self.book(), made["attempt"])}
 
     def weighed(self, order: Sequence[int] | None = None, now: datetime = LATER) -> Weighed:
         """What comparing it gives, without a lake: the rows are in memory."""
@@ -264,24 +280,44 @@ class World:
 
     def book(self) -> PriceBook:
         """The prices of this world."""
-        path = self.folder / "prices.toml"
-        path.write_text(self.prices, encoding="utf-8")
+        return _book(self.prices)
+
+    def reconcile(self, now: datetime = LATER) -> tuple[InMemory, InvoiceResult]:
+        """Reconcile it in memory: what a lake would hold then, and what was found."""
+        tables = self.rows()
+        books = Books({"openai": self.contract}, self.book(), self.key)
+        results = months_compared(InMemory(tables), books, now)
+        made = [rows(result) for result in results]
+        for place, table in enumerate(("invoice_gap", "invoice_cause")):
+            tables[table] = _whole(table, [row for each in made for row in each[place]])
+        months = [(each.ledger.contract.provider, each.ledger.month, each.ledger.contract.zone) for each in results]
+        found = [f for each in results for f in findings_of(each)] + list(of_details(InMemory(tables), months))
+        about = tuple((each.ledger.month, each.ledger.contract.provider, str(each.ledger.against)) for each in results)
+        ordered = tuple(sorted(found, key=lambda each: (each.period, each.code, each.finding_id)))
+        counts = Counter(tables["invoice_gap"]["status"])
+        return InMemory(tables), InvoiceResult(about, dict(counts), tables["invoice_cause"].height, ordered)
+
+    def reconcile_in(self, lake: Lake, now: datetime = LATER) -> InvoiceResult:
+        """Reconcile it in a lake."""
+        return reconcile_invoices(lake, Books({"openai": self.contract}, self.book(), self.key), now)
+
+
+@cache
+def _book(text: str) -> PriceBook:
+    """A price file as a book, read once."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "prices.toml"
+        path.write_text(text, encoding="utf-8")
         return PriceBook([read_prices(path)])
 
-    def reconcile(self, lake: Lake | None = None, now: datetime = LATER) -> tuple[Lake, InvoiceResult]:
-        """Reconcile it."""
-        lake = lake or self.lake()
-        books = Books({"openai": self.contract}, self.book(), self.key)
-        return lake, reconcile_invoices(lake, books, now)
 
-
-def gaps(lake: Lake, unit: str = "USD") -> pl.DataFrame:
+def gaps(lake: Records, unit: str = "USD") -> pl.DataFrame:
     """The cells of a unit, in order of period."""
     rows = lake.scan("invoice_gap").filter(pl.col("unit") == unit).collect()
     return rows.sort("against", "period_start", "kind", "model", "token_class", nulls_last=True)
 
 
-def causes(lake: Lake, unit: str = "USD") -> dict[str, Decimal]:
+def causes(lake: Records, unit: str = "USD") -> dict[str, Decimal]:
     """Cause -> what it stands for."""
     rows = lake.scan("invoice_cause").filter(pl.col("unit") == unit).collect()
     out: dict[str, Decimal] = {}
@@ -290,7 +326,7 @@ def causes(lake: Lake, unit: str = "USD") -> dict[str, Decimal]:
     return dict(sorted(out.items()))
 
 
-def closes(lake: Lake) -> bool:
+def closes(lake: Records) -> bool:
     """Whether of every cell causes and residual add up to the gap, exactly."""
     summed = lake.scan("invoice_cause").group_by("cell").agg(parts=pl.col("amount").sum()).collect()
     cells = lake.scan("invoice_gap").collect().join(summed, on="cell", how="left")

@@ -15,8 +15,8 @@ from decimal import Decimal
 import polars as pl
 
 from weighbridge.pipeline.invoice.contract import Contract
-from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.ours.usage import calls
+from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargedBy, LineKind, Status

@@ -16,8 +16,8 @@ import polars as pl
 
 from weighbridge.pipeline.ingest.pseudonyms import tenant
 from weighbridge.pipeline.invoice.allocation import ABOUT, Allocation, Machines, Rule, Shared
-from weighbridge.pipeline.invoice.shares import CENT, divided
 from weighbridge.pipeline.invoice.ours.usage import calls
+from weighbridge.pipeline.invoice.shares import CENT, divided
 from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.records import Records

@@ -43,7 +43,7 @@ class Key(NamedTuple):
     modality: str | None = None
 
 
-def tier_of(service_tier: str | None, batch: bool | None) -> str:  # noqa: FBT001 a column like the other
+def tier_of(service_tier: str | None, batch: bool | None) -> str:
     """The service tier in one word: a batch job is one, and where nothing is said it is the default one."""
     return BATCH if batch else _SAME.get(service_tier or DEFAULT, service_tier or DEFAULT)
 

@@ -27,7 +27,18 @@ UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
     "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
 )  # fmt: skip
 CONTRADICTORY, GRAIN = "contradictory_not_compared", "grouping_not_compared"
-_OWN = (CONTRADICTORY, GRAIN, WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY, OTHER_CURRENCY, TOTAL, PROVISIONAL)
+_OWN = (
+    CONTRADICTORY,
+    GRAIN,
+    WITHDRAWN,
+    UNEXPLAINED,
+    NOT_CHARGED,
+    UNKNOWN,
+    CURRENCY,
+    OTHER_CURRENCY,
+    TOTAL,
+    PROVISIONAL,
+)
 CODES = frozenset({*_OWN, *(cause.code for cause in all_causes())})
 _CURES = {
     UNEXPLAINED: "Show the cells with `weighbridge invoice show`, hold the largest against the provider's own page, "
@@ -37,8 +48,8 @@ _CURES = {
     CURRENCY: "Import these lines with a mapping that gives their currency; until then they are in no sum.",
     OTHER_CURRENCY: "Say in the contract what the provider bills in, as currency; lines in another one are in no sum.",
     WITHDRAWN: "Ask why these lines vanished from the invoice; where they still hold, import an export that has them.",
-    CONTRADICTORY: "Look at the reports of these calls with `weighbridge readings explain`: they are in no sum, and what "
-    "they cost lies within these limits.",
+    CONTRADICTORY: "Look at the reports of these calls with `weighbridge readings explain`: they are in no sum, and "
+    "what they cost lies within these limits.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
     PROVISIONAL: "Wait until the billing period is closed and its lateness is over, then fetch the bill again and "
     "reconcile.",

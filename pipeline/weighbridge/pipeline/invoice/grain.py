@@ -1,10 +1,10 @@
-"""The grain of a bill: by which of tenant, service tier, region and modality each model can be compared, and what lacks.
+"""The grain of a bill: by which of tenant, tier, region and modality each model can be compared, and what lacks.
 
-    lines of a model        calls of the model      compared by tenant
-    acme, beta              acme, beta              yes
-    acme, beta              acme, unassigned        no: 1 call lacks it, as whose it is nobody knows
-    acme, (no project)      acme, beta              no: 1 line lacks it
-    (none)                  acme, beta              no, and nothing lacks: the bill does not state it
+lines of a model        calls of the model      compared by tenant
+acme, beta              acme, beta              yes
+acme, beta              acme, unassigned        no: 1 call lacks it, as whose it is nobody knows
+acme, (no project)      acme, beta              no: 1 line lacks it
+(none)                  acme, beta              no, and nothing lacks: the bill does not state it
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from weighbridge.schemas.enumerations import ChargedBy, LineKind
 
 MILLION = Decimal(10) ** 6
 _NOTHING = Decimal(0)
+# Sums of so many bundles, as they are and as changed, are kept while others are worked out.
+_KEPT = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ class Ledger:
     counted: Mapping[Key, int] = field(default_factory=dict)
     lacking: Sequence[Lacking] = ()
     spoiled: Mapping[tuple[Span, str | None], Spoiled] = field(default_factory=dict)
-    _sums: dict[tuple[Bundle, str, bool], list[tuple[Sum, int | None, Decimal | None]]] = field(default_factory=dict)
+    _sums: dict[tuple[Bundle, str, bool], list[tuple[int, int | None, Decimal | None]]] = field(default_factory=dict)
+    _numbers: dict[Sum, int] = field(default_factory=dict)
+    _used: dict[Key, int] = field(default_factory=dict)
 
     @property
     def agreed(self) -> Billing:
@@ -110,6 +114,12 @@ class Ledger:
     def contradictory(self, key: Key) -> Spoiled | None:
         """The contradictory calls that a cell may be charged for."""
         return self.spoiled.get(((key.start, key.end), key.model)) if key.kind == LineKind.TOKENS else None
+
+    def used(self, key: Key) -> bool:
+        """Whether any call of ours is in a cell, as the provider bills by contract."""
+        if not self._used:
+            self._used.update(self.attempts(self.agreed))
+        return key in self._used
 
     def predicted(self, billing: Billing) -> dict[Key, Figure]:
         """Cell -> what it would be charged this way; cells without any call are left out."""
@@ -160,26 +170,33 @@ class Ledger:
 
     def parts(self, billing: Billing) -> list[Part]:
         """The sums of every cell, by day, model and class."""
-        sums: dict[Sum, tuple[int | None, Decimal | None]] = {}
+        sums: dict[int, tuple[int | None, Decimal | None]] = {}
+        # Sums go by number: to hash what they are about, a million times, is what would take the time.
         for bundle in charged_calls(billing):
-            for about, tokens, money in self._of(bundle, billing):
-                before = sums.get(about)
-                sums[about] = (tokens, money) if before is None else (_add(before[0], tokens), _add(before[1], money))
+            for number, tokens, money in self._of(bundle, billing):
+                held = sums.get(number)
+                sums[number] = (tokens, money) if held is None else (_add(held[0], tokens), _add(held[1], money))
         for about, tokens, money in billing.cuts:
-            held = sums.get(about, (0, _NOTHING))
-            sums[about] = _add(held[0], tokens), _add(held[1], money)
-        parts = [
-            Part(about.key, about.day, about.model, about.token_class, tokens, money, about.currency)
-            for about, (tokens, money) in sums.items()
-        ]
+            before = sums.get(self._number(about), (0, _NOTHING))
+            sums[self._number(about)] = _add(before[0], tokens), _add(before[1], money)
+        names = list(self._numbers)
+        parts = []
+        for number, (tokens, money) in sums.items():
+            key, day, model, token_class, currency = names[number]
+            parts.append(Part(key, day, model, token_class, tokens, money, currency))
         return [*parts, *self._fees(billing)] if self.against is ChargedBy.INVOICE else parts
 
-    def _of(self, bundle: Bundle, billing: Billing) -> list[tuple[Sum, int | None, Decimal | None]]:
-        """What a bundle adds to the sums; worked out once."""
+    def _number(self, about: Sum) -> int:
+        return self._numbers.setdefault(about, len(self._numbers))
+
+    def _of(self, bundle: Bundle, billing: Billing) -> list[tuple[int, int | None, Decimal | None]]:
+        """What a bundle adds to the sums."""
         asked = bundle, billing.clock, billing.fees_inside
         if asked not in self._sums:
+            if len(self._sums) > _KEPT:
+                self._sums.clear()
             place = bundle.places[billing.clock]
-            made: list[tuple[Sum, int | None, Decimal | None]] = []
+            made: list[tuple[int, int | None, Decimal | None]] = []
             for slot in self.slots(bundle) if place.span >= 0 else ():
                 if slot.tokens == 0 and slot.money == 0:
                     continue
@@ -187,7 +204,8 @@ class Ledger:
                 money = slot.money
                 if billing.fees_inside and key.token_class is None:
                     money = bundle.amount
-                made.append((Sum(key, place.day, bundle.named, key.token_class, bundle.currency), slot.tokens, money))
+                about = Sum(key, place.day, bundle.named, key.token_class, bundle.currency)
+                made.append((self._number(about), slot.tokens, money))
             self._sums[asked] = made
         return self._sums[asked]
 
@@ -214,6 +232,11 @@ class Ledger:
         tokens = None if tokens is None else countable(int(tokens))
         if not self.currency:
             return Figure(tokens, None)
+        if billing.rounding is None and not billing.discounts and all(p.currency == self.currency for p in parts):
+            money = _sum(
+                [*(part.money for part in parts), extra.money or _NOTHING, billing.off_list.get(key, _NOTHING)]
+            )
+            return Figure(tokens, None if money is None else payable(Decimal(money)))
         by_day: dict[date, Decimal | None] = defaultdict(Decimal)
         for part in parts:
             by_day[part.day] = _add(by_day[part.day], self._in_currency(key, part, billing))

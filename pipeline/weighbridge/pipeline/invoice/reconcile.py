@@ -12,19 +12,19 @@ import polars as pl
 from weighbridge.pipeline.invoice.cells import Grouping
 from weighbridge.pipeline.invoice.compare import MonthResult, charged_cells, compare, rows
 from weighbridge.pipeline.invoice.contract import Contract
-from weighbridge.pipeline.invoice.grain import settled
-from weighbridge.pipeline.invoice.findings import findings_of, of_details
-from weighbridge.pipeline.invoice.ledger import Ledger
-from weighbridge.pipeline.invoice.theirs.lines import charges, latest_lines, providers_of
-from weighbridge.pipeline.invoice.theirs.pages import counted, groupings, latest_pages, page_charges
-from weighbridge.pipeline.invoice.ours.bundles import Bundling
 from weighbridge.pipeline.invoice.contradictory import limits
+from weighbridge.pipeline.invoice.findings import findings_of, of_details
+from weighbridge.pipeline.invoice.grain import settled
+from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.ours.bundles import Bundling
 from weighbridge.pipeline.invoice.ours.prices import Pricing
 from weighbridge.pipeline.invoice.ours.usage import call_days, contradictory_calls
 from weighbridge.pipeline.invoice.rates import Rates
 from weighbridge.pipeline.invoice.spans import periods
 from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms, taken
+from weighbridge.pipeline.invoice.theirs.lines import charges, latest_lines, providers_of
+from weighbridge.pipeline.invoice.theirs.pages import counted, groupings, latest_pages, page_charges
 from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.found import write_findings

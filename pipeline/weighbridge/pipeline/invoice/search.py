@@ -8,7 +8,7 @@ kept by name. What nothing gives to the last digit stays a residual as a whole: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import combinations
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from weighbridge.pipeline.invoice.billing import Billing, Figure
 from weighbridge.pipeline.invoice.cause import Cause, Variant, all_causes
 from weighbridge.pipeline.invoice.cells import Key
 from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.ours.bundle import Bundle
 from weighbridge.schemas.enumerations import Confidence
 
 # An explanation of more changes than this is a coincidence: with some at hand, some always fit.
@@ -67,6 +68,7 @@ class Search:
     sides: Mapping[Key, Figure] = field(default_factory=dict)
     found: dict[Key, Explained] = field(default_factory=dict)
     _known: dict[tuple[tuple[str, str], ...], tuple[Billing, Mapping[Key, Figure]]] = field(default_factory=dict)
+    _calls: tuple[Bundle, ...] = ()
 
     def run(self) -> dict[Key, Explained]:
         """Cell -> its explanation, of those that have one."""
@@ -74,21 +76,40 @@ class Search:
         closers = [cause for cause in all_causes() if cause.closing is not None]
         usual, last = ([cause for cause in closers if cause.last is asked] for asked in (False, True))
         for size in range(1, LARGEST_SET + 1):
+            self._narrow()
             tried: list[tuple[Steps, Closers]] = [(steps, ()) for steps in self._sets(offers, size)]
             self._try([*tried, *self._closed(offers, size - 1, usual, closers)])
         for size in range(LARGEST_SET):
+            self._narrow()
             self._try(self._closed(offers, size, last, closers))
         return self.found
+
+    def _narrow(self) -> None:
+        """From here on only calls of models that have a cell still looked for are billed anew."""
+        models = {key.model for key in self.targets if key not in self.found}
+        calls = self.ledger.calls.all
+        if "model" in self.ledger.grouping.named:
+            calls = tuple(bundle for bundle in calls if bundle.named in models)
+        if calls != self._calls:
+            self._calls = calls
+            self._known.clear()
 
     def _closed(
         self, offers: Sequence[tuple[Cause, Variant]], size: int, asked: Sequence[Cause], closers: Sequence[Cause]
     ) -> list[tuple[Steps, Closers]]:
         """Sets of changes and one cause that closes; or, as one change, a cause for the whole bill and one more."""
         made: list[tuple[Steps, Closers]] = [
-            (steps, (closer,)) for steps in self._sets(offers, size, alone=False) for closer in asked
+            (steps, (closer,))
+            for steps in self._sets(offers, size, alone=False)
+            for closer in asked
+            # What only lies within limits fits beside any other change: it is asked about alone.
+            if closer.sure or not steps
         ]
         wholes = [cause for cause in closers if cause.whole_bill] if size == 1 else []
-        return [*made, *(((), (whole, closer)) for whole in wholes for closer in asked if closer is not whole)]
+        return [
+            *made,
+            *(((), (whole, closer)) for whole in wholes for closer in asked if closer is not whole and closer.sure),
+        ]
 
     def _sets(self, offers: Sequence[tuple[Cause, Variant]], size: int, *, alone: bool = True) -> list[Steps]:
         """Sets of changes, of each cause at most one, in order.
@@ -119,9 +140,7 @@ class Search:
             sure = Confidence.AMBIGUOUS if others else best.confidence
             self.found[key] = Explained(best.shares, sure, others)
 
-    def _fits(
-        self, steps: Steps, closers: Closers, left: Mapping[Key, Figure]
-    ) -> Iterator[tuple[Key, str, Explained]]:
+    def _fits(self, steps: Steps, closers: Closers, left: Mapping[Key, Figure]) -> Iterator[tuple[Key, str, Explained]]:
         """The cells a set explains, with its name and shares."""
         billings = [self._billed(steps[: place + 1]) for place in range(len(steps))]
         stages = [self.agreed, *(given for _, given in billings)]
@@ -129,13 +148,15 @@ class Search:
         if closers and steps:
             # What the changes leave as it is, the cause that closes was asked about without them.
             left = {key: target for key, target in left.items() if stages[-1].get(key) != self.agreed.get(key)}
-        billing = billings[-1][0] if billings else self.ledger.agreed
+        billing = billings[-1][0] if billings else replace(self.ledger.agreed, calls=self._calls)
         for closer in closers:
-            asked = left if closer is closers[-1] else self.targets
-            closed = closer.closing(self.ledger, billing, asked) if closer.closing is not None and asked else None
+            # What holds for the whole bill is seen on all of it, before another cause looks at what is left.
+            whole = closer.whole_bill and closer is not closers[-1]
+            before, asked = (self.ledger.agreed, self.targets) if whole else (billing, left)
+            closed = closer.closing(self.ledger, before, asked) if closer.closing is not None and asked else None
             if closed is None:
                 return
-            billing = closed
+            billing = replace(closed, calls=self._calls) if whole else closed
             names.append((closer.code, "left"))
             stages.append(self.ledger.predicted(billing))
         shifts = any(cause.shifts for cause, _ in steps)
@@ -166,13 +187,18 @@ class Search:
         return False
 
     def _billed(self, steps: Steps) -> tuple[Billing, Mapping[Key, Figure]]:
-        """The billing after some changes, and what it gives; worked out once."""
+        """The billing after some changes, and what it gives."""
         names = tuple((cause.code, variant.why) for cause, variant in steps)
-        if names not in self._known:
-            before = self._billed(steps[:-1])[0] if len(steps) > 1 else self.ledger.agreed
+        found = self._known.get(names)
+        if found is None:
+            agreed = replace(self.ledger.agreed, calls=self._calls)
+            before = self._billed(steps[:-1])[0] if len(steps) > 1 else agreed
             billing = steps[-1][1].apply(before)
-            self._known[names] = billing, self.ledger.predicted(billing)
-        return self._known[names]
+            found = billing, self.ledger.predicted(billing)
+            # A largest set is asked for once, and what it bills is as large as the month.
+            if len(steps) < LARGEST_SET:
+                self._known[names] = found
+        return found
 
 
 def fits(found: Figure, target: Figure) -> bool:

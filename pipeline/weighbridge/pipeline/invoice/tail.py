@@ -94,7 +94,9 @@ def cuts(
     asked += [(source, key, moment, 1) for key, (source, moment) in moved.items()]
     sources = list(dict.fromkeys(source for source, *_ in asked))
     calls = _calls(ledger, billing, sources)
-    for source, key, moment, sign in asked if calls is not None else ():
+    if calls is None:
+        return
+    for source, key, moment, sign in asked:
         late = calls.filter(pl.col("place") == sources.index(source), pl.col("at") >= pl.lit(moment))
         by = ("day", "model", "token_class", "currency")
         summed = late.group_by(by).agg(_known_sum("tokens"), _known_sum("money"))

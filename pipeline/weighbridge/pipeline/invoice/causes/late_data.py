@@ -12,7 +12,9 @@ Worked example (the last two calls are not there yet):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -39,7 +41,8 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
         key: _gap(target, given[key], by_money=by_money) for key, target in left.items() if key in keys and key in given
     }
     dropped = tail(ledger, billing, {key: (_negative(gap), key.end - late) for key, gap in missing.items()}, given)
-    beside = {key: _before(key, given) for key in missing if key not in dropped}
+    ends = _ends(given)
+    beside = {key: _before(key, ends) for key in missing if key not in dropped}
     wanted = {key: source for key, source in beside.items() if source is not None}
     # A cell may be the one before of one other at most, so what is asked of it is one thing.
     begins = {source: (missing[key], source.end - late) for key, source in wanted.items()}
@@ -71,10 +74,23 @@ def _negative(gap: Figure) -> Figure:
     return Figure(None if gap.tokens is None else -gap.tokens, None if gap.money is None else -gap.money)
 
 
-def _before(key: Key, given: Mapping[Key, Figure]) -> Key | None:
+def _ends(given: Iterable[Key]) -> dict[Key, list[Key]]:
+    """What cells are about, without their periods -> these cells, in the order of their ends."""
+    found: defaultdict[Key, list[Key]] = defaultdict(list)
+    for key in sorted(given, key=lambda each: each.end):
+        found[_about(key)].append(key)
+    return found
+
+
+def _about(key: Key) -> Key:
+    return key._replace(start=datetime.min, end=datetime.min)  # noqa: DTZ901 no moment, but none
+
+
+def _before(key: Key, ends: Mapping[Key, Sequence[Key]]) -> Key | None:
     """The cell of the period before, about the same."""
-    same = [each for each in given if each.end <= key.start and each[3:] == key[3:] and each.kind == key.kind]
-    return max(same, key=lambda each: each.end, default=None)
+    same = ends.get(_about(key), ())
+    place = bisect_right(same, key.start, key=lambda each: each.end)
+    return same[place - 1] if place else None
 
 
 CAUSE = Cause(

@@ -19,6 +19,7 @@ from weighbridge.pipeline.invoice.cause import Cause, Variant
 from weighbridge.pipeline.invoice.ledger import Ledger
 from weighbridge.pipeline.invoice.ours.bundle import Bundle
 
+
 def _variants(ledger: Ledger) -> tuple[Variant, ...]:
     return tuple(Variant(f"prices_of_{day}", _as_of(ledger, day)) for day in ledger.turns)
 

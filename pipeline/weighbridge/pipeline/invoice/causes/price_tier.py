@@ -28,7 +28,7 @@ def _variants(ledger: Ledger) -> tuple[Variant, ...]:
 
 def _as_long(ledger: Ledger, length: int) -> Callable[[Billing], Billing]:
     def charged(bundle: Bundle) -> Bundle:
-        tiered = any(len(row.brackets) > 1 for row in ledger.pricing.serving([(bundle.provider, bundle.model)]))
+        tiered = ledger.pricing.by_length([(bundle.provider, bundle.model)])
         return ledger.pricing.priced(replace(bundle, length=length)) if tiered else bundle
 
     return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))

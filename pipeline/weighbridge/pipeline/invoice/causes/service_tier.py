@@ -35,12 +35,12 @@ def _variants(ledger: Ledger) -> tuple[Variant, ...]:
 
 
 def _served(ledger: Ledger, tier: str) -> Callable[[Billing], Billing]:
-    terms = {"service_tier": DEFAULT if tier == BATCH else tier, "batch": tier == BATCH}
+    told, batch = (DEFAULT if tier == BATCH else tier), tier == BATCH
 
     def charged(bundle: Bundle) -> Bundle:
         # Where nothing else was said it is the default tier already, and costs the same.
         same = tier_of(bundle.service_tier, bundle.batch) == tier
-        return bundle if same else ledger.pricing.priced(replace(bundle, **terms))
+        return bundle if same else ledger.pricing.priced(replace(bundle, service_tier=told, batch=batch))
 
     return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 

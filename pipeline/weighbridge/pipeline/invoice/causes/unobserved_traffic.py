@@ -35,7 +35,8 @@ def _closing(ledger: Ledger, billing: Billing, left: Mapping[Key, Figure]) -> Bi
         ours = given.get(key)
         if ours is None:
             # Nothing of ours is in the cell: whatever its lines charge. What they give back is no traffic.
-            if (target.tokens or 0) < 0 or (target.money or 0) < 0:
+            # Nor is a cell that only another change has emptied.
+            if (target.tokens or 0) < 0 or (target.money or 0) < 0 or ledger.used(key):
                 continue
             added[key] = Figure(target.tokens or 0, target.money)
             continue

@@ -1,4 +1,4 @@
-"""Calls put together into bundles, some days at a time, and the calls themselves in a few narrow columns beside them."""
+"""Calls put together into bundles, some days at a time; and the calls themselves, in a few narrow columns."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ class Bundling:
         for name, moment in clocks(self.zone).items():
             at = rows.select(moment.alias("at"))["at"]
             days = pl.select(local_day(pl.lit(at), self.zone)).to_series()
-            rows = rows.with_columns(
-                span_numbers(at, self.spans).alias(f"{name}/span"), days.alias(f"{name}/day")
-            )
+            rows = rows.with_columns(span_numbers(at, self.spans).alias(f"{name}/span"), days.alias(f"{name}/day"))
         about = rows.select("provider", "model").unique().rows()
         lengths, alone, timed = self._hangs_on(about)
         tier = pl.coalesce("service_tier", "tier_requested")

@@ -11,14 +11,22 @@ from typing import Any
 from weighbridge.pipeline.invoice.ours.bundle import Bundle
 from weighbridge.pipeline.price.amount import Priced, agreed, price_reading, unpriced
 from weighbridge.pipeline.price.book import PriceBook
+from weighbridge.pipeline.price.bounds import within
 from weighbridge.pipeline.price.row import PriceRow
 from weighbridge.pipeline.price.terms import Served
 from weighbridge.schemas.enumerations import Modality, PriceStatus, TokenClass, Verdict
+from weighbridge.schemas.lattice import CROSSED_CELLS, REPORTED_CLASSES
 
 # Changes of prices further from a month than this are not taken for its own.
 NEAR = timedelta(days=400)
 # Lengths beyond, and below, every threshold of context.
 LONGEST, SHORTEST = 2**63, 0
+_MILLION, _NOTHING = Decimal(10) ** 6, Decimal(0)
+_CLASS = {str(name): name for name in REPORTED_CLASSES}
+_WITHIN = {
+    name: [(str(cell.name), (cell.token_class, cell.modality)) for cell in CROSSED_CELLS if cell.token_class == name]
+    for name in _CLASS
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class Pricing:
     _rows: dict[tuple[Any, ...], tuple[PriceRow | None, ...]] = field(default_factory=dict)
     _within: dict[tuple[str, int], PriceRow] = field(default_factory=dict)
     _by_id: dict[str, PriceRow] = field(default_factory=dict)
+    _served: dict[tuple[str | None, str | None], Sequence[PriceRow]] = field(default_factory=dict)
 
     def priced(self, bundle: Bundle) -> Bundle:
         """The bundle with what it costs as it is now; as `price.frame.price_readings`, to which a test holds it."""
@@ -74,6 +83,9 @@ class Pricing:
             if (row.price_id, place) not in self._within:
                 self._within[row.price_id, place] = row.within(row.brackets[place])
             row = self._within[row.price_id, place]
+        plain = _plainly(bundle, row)
+        if plain is not None:
+            return plain
         totals = bundle.totals["input_total"], bundle.totals["output_total"]
         return price_reading(
             bundle.counts, bundle.cells, *totals, Verdict.ASSUMED, row, bundle.uses, whole=bundle.whole
@@ -93,12 +105,19 @@ class Pricing:
 
     def by_length(self, models: Iterable[tuple[str | None, str | None]]) -> bool:
         """Whether any of these models has other prices above a length of context."""
-        return any(len(row.brackets) > 1 for row in self.serving(models))
+        return any(len(row.brackets) > 1 for about in models for row in self._serving(about))
 
     def serving(self, models: Iterable[tuple[str | None, str | None]]) -> Sequence[PriceRow]:
         """The rows that are for any of these (provider, model)."""
-        named = [(provider, model) for provider, model in models if provider is not None and model is not None]
-        return [row for row in self.book.rows if any(row.provider == p and row.serves(m) for p, m in named)]
+        held = [row for about in dict.fromkeys(models) for row in self._serving(about)]
+        return list({row.price_id: row for row in held}.values())
+
+    def _serving(self, about: tuple[str | None, str | None]) -> Sequence[PriceRow]:
+        if about not in self._served:
+            provider, model = about
+            told = self.book.rows if model is not None else ()
+            self._served[about] = [row for row in told if row.provider == provider and row.serves(str(model))]
+        return self._served[about]
 
     def text_price(self, price_id: str, token_class: str) -> Decimal | None:
         """What a million tokens of the text of a class cost at a row."""
@@ -106,3 +125,23 @@ class Pricing:
             self._by_id.update({row.price_id: row for row in self.book.rows})
         row = self._by_id.get(price_id)
         return None if row is None else row.prices.get((TokenClass(token_class), Modality.TEXT))
+
+
+def _plainly(bundle: Bundle, row: PriceRow | None) -> Priced | None:
+    """What text of known classes costs at a row without tiers and fees, as `price_reading`; null for all else."""
+    if row is None or len(row.brackets) > 1 or row.fees or bundle.uses or bundle.split:
+        return None
+    costs: dict[str, Decimal | None] = {}
+    for name, tokens in bundle.counts.items():
+        if tokens is None or tokens < 0:
+            return None
+        price = row.prices.get((_CLASS[name], Modality.TEXT))
+        if tokens and (price is None or any(bundle.cells[c] is None and row.prices.get(k, price) != price
+                                            for c, k in _WITHIN[name])):  # fmt: skip
+            return None
+        costs[name] = tokens * price / _MILLION if price is not None and tokens else _NOTHING
+    # A write of which nobody knows the lifetime may have several prices.
+    if bundle.counts[TokenClass.CACHE_WRITE_UNKNOWN]:
+        return None
+    whole = sum((cost for cost in costs.values() if cost is not None), start=_NOTHING)
+    return Priced(within(whole, "costs of a reading"), costs, costs, PriceStatus.PRICED, _NOTHING)

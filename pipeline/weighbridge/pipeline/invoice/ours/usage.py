@@ -98,7 +98,7 @@ def contradictory_calls(lake: Records, provider: str, span: Span, models: Mappin
     if chosen.is_empty():
         return pl.DataFrame(schema=_CONTRADICTORY)
     first, last = chosen["day"].min(), chosen["day"].max()
-    assert isinstance(first, date) and isinstance(last, date)  # noqa: S101, PT018
+    assert isinstance(first, date) and isinstance(last, date)  # noqa: PT018
     names = [*REPORT, "day", "provider", "model", "segment"]
     rows = lake.scan("reading", first=first, last=last, columns=names)
     rows = rows.join(chosen.lazy().select(REPORT), on=list(REPORT), how="semi")
