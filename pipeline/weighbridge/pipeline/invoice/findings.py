@@ -15,6 +15,8 @@ from weighbridge.pipeline.invoice.compare import TOKENS, Compared, MonthResult
 from weighbridge.pipeline.invoice.contradictory import both
 from weighbridge.pipeline.invoice.ledger import Spoiled
 from weighbridge.pipeline.invoice.spans import Span
+from weighbridge.pipeline.invoice.theirs.doubles import TWO_BILLS, TWO_EDITIONS, once
+from weighbridge.pipeline.invoice.theirs.lines import importers_of
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargedBy, Confidence, FindingOrigin, LineKind, Severity, Status
@@ -28,16 +30,8 @@ UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
 )  # fmt: skip
 CONTRADICTORY, GRAIN = "contradictory_not_compared", "grouping_not_compared"
 _OWN = (
-    CONTRADICTORY,
-    GRAIN,
-    WITHDRAWN,
-    UNEXPLAINED,
-    NOT_CHARGED,
-    UNKNOWN,
-    CURRENCY,
-    OTHER_CURRENCY,
-    TOTAL,
-    PROVISIONAL,
+    *(TWO_EDITIONS, TWO_BILLS, CONTRADICTORY, GRAIN, WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY),
+    *(OTHER_CURRENCY, TOTAL, PROVISIONAL),
 )
 CODES = frozenset({*_OWN, *(cause.code for cause in all_causes())})
 _CURES = {
@@ -48,6 +42,8 @@ _CURES = {
     CURRENCY: "Import these lines with a mapping that gives their currency; until then they are in no sum.",
     OTHER_CURRENCY: "Say in the contract what the provider bills in, as currency; lines in another one are in no sum.",
     WITHDRAWN: "Ask why these lines vanished from the invoice; where they still hold, import an export that has them.",
+    TWO_EDITIONS: "Nothing is counted twice: the finer of the two is in the sums. Import only one of them from now on.",
+    TWO_BILLS: "Nothing is counted twice: the line is of the earlier bill. Ask for it to be taken off the later one.",
     CONTRADICTORY: "Look at the reports of these calls with `weighbridge readings explain`: they are in no sum, and "
     "what they cost lies within these limits.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
@@ -88,6 +84,7 @@ def findings_of(result: MonthResult) -> Iterator[Finding]:
     yield from _of_status(result)
     yield from _of_contradictory(result)
     yield from _of_grain(result)
+    yield from _of_doubles(result)
     lines = result.notes.get("lines")
     if isinstance(lines, pl.DataFrame):
         yield from _of_lines(result, lines)
@@ -149,6 +146,30 @@ def _of_contradictory(result: MonthResult) -> Iterator[Finding]:
             cure=_CURES[CONTRADICTORY],
             origin=FindingOrigin.INVOICE,
         )
+
+
+def _of_doubles(result: MonthResult) -> Iterator[Finding]:
+    """Lines that count once, though they were taken in twice."""
+    doubled = result.notes.get("doubled")
+    for each in doubled if isinstance(doubled, list) else ():
+        yield Finding(
+            code=each.code,
+            severity=Severity.WARNING,
+            period=result.ledger.month,
+            subject={"provider": result.ledger.contract.provider, "kept": each.kept, "left_out": each.left},
+            rows=each.rows,
+            unit="rows",
+            segments=_files(each.segments),
+            first_day=each.first_day,
+            last_day=each.last_day,
+            cure=_CURES[each.code],
+            origin=FindingOrigin.INVOICE,
+        )
+
+
+def _files(segments: Sequence[str]) -> tuple[str, ...]:
+    """Some of them, the first and the last at any rate."""
+    return (*segments[: EVIDENCE_ROWS - 1], *segments[-1:]) if len(segments) > EVIDENCE_ROWS else tuple(segments)
 
 
 def _of_grain(result: MonthResult) -> Iterator[Finding]:
@@ -316,6 +337,10 @@ def of_details(lake: Records, months: Collection[tuple[str, str, str]]) -> Itera
     lines = lake.scan("invoice_line").sort("revision").collect()
     lines = lines.unique(["provider", "invoice_id", "line_id"], keep="last", maintain_order=True)
     lines = lines.filter(~pl.col("notes").list.contains(WITHDRAWN).fill_null(value=False))
+    importers = importers_of(lake)
+    of_each = lines.partition_by("provider", maintain_order=True)
+    kept = [once(own, importers, zones.get(own["provider"][0], "UTC"))[0] for own in of_each]
+    lines = pl.concat(kept) if kept else lines
     by = ["provider", "invoice_number", "currency"]
     totals = (
         details.rename({"invoice_id": "invoice_number"})

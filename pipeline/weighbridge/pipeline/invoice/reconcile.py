@@ -23,7 +23,8 @@ from weighbridge.pipeline.invoice.rates import Rates
 from weighbridge.pipeline.invoice.spans import periods
 from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms, taken
-from weighbridge.pipeline.invoice.theirs.lines import charges, latest_lines, providers_of
+from weighbridge.pipeline.invoice.theirs.doubles import once
+from weighbridge.pipeline.invoice.theirs.lines import charges, importers_of, latest_lines, providers_of
 from weighbridge.pipeline.invoice.theirs.pages import counted, groupings, latest_pages, page_charges
 from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
@@ -118,13 +119,15 @@ def months_compared(
 ) -> list[MonthResult]:
     """The months that are asked for, all where null, of every provider, against its pages and its invoices."""
     lines, pages, rates = latest_lines(lake), latest_pages(lake), Rates.of(lake)
+    importers = importers_of(lake)
     out = []
     used: dict[str, dict[str, Decimal | None]] = {}
     last = None if asked_for is None else max(asked_for, default="")
     closed = _closed(lake, books)
     for provider in sorted({*providers_of(lines), *pages["provider"].unique()}):
         contract = books.contract(provider)
-        told = charges(lines, contract, books.key)
+        own, doubled = once(lines.filter(pl.col("provider") == provider), importers, contract.zone)
+        told = charges(own, contract, books.key)
         by = groupings(pages, provider)
         of_pages = page_charges(pages, contract, books.key, by[0]) if by else told.clear()
         for month in sorted({*told["month"], *of_pages["month"]}):
@@ -137,6 +140,8 @@ def months_compared(
                 out.append(asked.against_pages(of_pages))
             if told.filter(pl.col("month") == month).height:
                 result, terms = asked.against_invoice(told, of_pages, used.setdefault(provider, {}))
+                notes = {**result.notes, "doubled": [each for each in doubled if each.month == month]}
+                result = replace(result, notes=notes)
                 out += [result] if wanted else []
                 used[provider] |= taken(used[provider], terms, contract.credits, asked.first_day)
     return out

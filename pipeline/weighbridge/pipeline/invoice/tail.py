@@ -22,11 +22,19 @@ from weighbridge.pipeline.invoice.spans import MOMENT
 from weighbridge.pipeline.invoice.zones import local_day
 from weighbridge.schemas.lattice import CROSSED_CELLS
 
+# Cells are looked at together, so many at a time, which bounds memory.
+_AT_ONCE = 100
 _MONEY, _COUNT = pl.Decimal(38, 18), pl.Decimal(38, 0)
 _OF_CLASS = {
     str(name): [str(cell.name) for cell in CROSSED_CELLS if cell.token_class == name]
     for name in {cell.token_class for cell in CROSSED_CELLS}
 }
+
+
+def batched(keys: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
+    """The cells in lots of a size."""
+    for place in range(0, len(keys), size):
+        yield keys[place : place + size]
 
 
 class Rate(NamedTuple):
@@ -54,7 +62,15 @@ def tail(
         given: cell -> what all its calls make up.
     """
     able = {key: gap for key, gap in gaps.items() if key in given and _can(gap[0], given[key])}
-    keys = sorted(able, key=repr)
+    found: dict[Key, datetime] = {}
+    for keys in batched(sorted(able, key=repr), _AT_ONCE):
+        found |= _tail(ledger, billing, keys, able)
+    return found
+
+
+def _tail(
+    ledger: Ledger, billing: Billing, keys: Sequence[Key], able: Mapping[Key, tuple[Figure, datetime]]
+) -> dict[Key, datetime]:
     calls = _calls(ledger, billing, keys)
     if calls is None:
         return {}

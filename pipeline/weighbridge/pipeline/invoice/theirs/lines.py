@@ -40,6 +40,12 @@ def latest_lines(lake: Records) -> pl.DataFrame:
     return rows.unique(["provider", "invoice_id", "line_id"], keep="last", maintain_order=True).collect()
 
 
+def importers_of(lake: Records) -> dict[str, str]:
+    """Digest of a file -> what read it."""
+    rows = lake.scan("segment", columns=["segment", "importer"]).unique().sort("segment", "importer").collect()
+    return dict(rows.iter_rows())
+
+
 def providers_of(lines: pl.DataFrame) -> list[str]:
     """Who charges anything, in alphabetical order."""
     return sorted(lines["provider"].unique())

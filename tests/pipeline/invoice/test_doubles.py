@@ -1,0 +1,108 @@
+"""What is taken in twice counts once, is told with both files, and nothing is lost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline.invoice.world import FIRST, World, at
+
+FOCUS, PAGES = "f" * 64, "e" * 64
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def taken_in_twice(folder: Path, *, second: str = "0.004", **about: Any) -> World:
+    """Two days by class in one file; the same by model alone in the other, of another importer."""
+    world = World(folder)
+    world.files += [_file(FOCUS, "focus"), _file(PAGES, "cost_pages")]
+    for day in (12, 13):
+        world.call(at(day), input_uncached=1000, output_visible=200)
+        world.line("0.002", at(day, 0), tokens=1000, segment=FOCUS)
+        world.line("0.002", at(day, 0), tokens=200, token_class="output_visible", sku="m-output", segment=FOCUS)
+        paid = "0.004" if day == 12 else second
+        world.line(paid, at(day, 0), token_class=None, sku=None, segment=PAGES, line_id=f"page-{day}", **about)
+    return world
+
+
+def _file(digest: str, importer: str) -> dict[str, Any]:
+    return {"segment": digest, "importer": importer}
+
+
+def test_a_bill_through_two_importers_counts_once_in_its_finer_grouping(tmp_path: Path) -> None:
+    weighed = taken_in_twice(tmp_path).weighed()
+    assert weighed.statuses == {"MATCHED"}
+    assert sum(row["charged"] for row in weighed.gaps if row["unit"] == "USD") == Decimal("0.008")
+    (finding,) = weighed.findings
+    assert (finding.code, finding.rows, finding.segments) == ("bill_taken_in_twice", 2, (FOCUS, PAGES))
+    assert finding.subject["kept"].startswith("focus/model/token_class")
+    assert finding.subject["left_out"] == "cost_pages/model"
+
+
+def test_days_that_only_one_of_them_tells_stay(tmp_path: Path) -> None:
+    world = taken_in_twice(tmp_path)
+    world.call(at(14), input_uncached=500)
+    world.line("0.001", at(14, 0), token_class=None, sku=None, segment=PAGES, line_id="page-14")
+    weighed = world.weighed()
+    # Of the 14th the pages alone tell, without a class: the line is placed by nobody, and not lost.
+    charged = sum(row["charged"] for row in weighed.gaps if row["unit"] == "USD")
+    assert charged == Decimal("0.009")
+
+
+@pytest.mark.parametrize(
+    "about", [{"second": "0.005"}, {"currency": "EUR"}, {"account": "p_" + "7" * 32}], ids=lambda each: next(iter(each))
+)
+def test_bills_that_come_to_something_else_are_two(tmp_path: Path, about: dict[str, Any]) -> None:
+    world = taken_in_twice(tmp_path, **about)
+    if "account" in about:
+        for line in world.lines:
+            line.setdefault("account", "p_" + "8" * 32)
+    assert "bill_taken_in_twice" not in {finding.code for finding in world.weighed().findings}
+
+
+def test_a_monthly_bill_and_a_daily_one_are_the_same_where_the_month_comes_to_the_same(tmp_path: Path) -> None:
+    world = taken_in_twice(tmp_path)
+    world.lines = [line for line in world.lines if line["segment"] == FOCUS]
+    whole = {"token_class": None, "sku": None, "segment": PAGES, "line_id": "whole"}
+    world.line("0.008", FIRST, FIRST + timedelta(days=30), **whole)
+    weighed = world.weighed()
+    assert (weighed.statuses, [f.code for f in weighed.findings]) == ({"MATCHED"}, ["bill_taken_in_twice"])
+
+
+def test_two_bills_of_nothing_are_not_the_same_bill(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.files += [_file(FOCUS, "focus"), _file(PAGES, "cost_pages")]
+    world.call(at(12), input_uncached=1000)
+    for segment in (FOCUS, PAGES):
+        world.line("0", at(12, 0), tokens=0, segment=segment)
+    assert "bill_taken_in_twice" not in {finding.code for finding in world.weighed().findings}
+
+
+@pytest.mark.parametrize(("again", "codes"), [("0.002", ["line_on_two_bills"]), ("0.00123", ["invoice_unexplained"])])
+def test_a_line_on_the_bills_of_two_months_counts_on_the_earlier_and_another_amount_is_another_charge(
+    tmp_path: Path, again: str, codes: list[str]
+) -> None:
+    world = World(tmp_path)
+    world.call(at(30), input_uncached=1000)
+    world.line("0.002", at(30, 0), line_id="one", segment=FOCUS)
+    world.line(again, at(30, 0), line_id="one", invoice_id="openai:2026-05", billing_start=MAY, segment=PAGES)
+    weighed = world.weighed()
+    assert [finding.code for finding in weighed.findings] == codes
+    if codes == ["line_on_two_bills"]:
+        (finding,) = weighed.findings
+        assert (finding.subject["kept"], finding.subject["left_out"]) == ("openai:2026-04", "openai:2026-05")
+        assert (finding.rows, finding.segments) == (1, (FOCUS, PAGES))
+
+
+def test_the_total_of_an_invoice_is_that_of_lines_that_count_once(tmp_path: Path) -> None:
+    world = taken_in_twice(tmp_path)
+    for line in world.lines:
+        line["invoice_number"] = "inv-1"
+    world.details.append(
+        {"invoice_id": "inv-1", "detail_id": "1", "provider": "openai", "amount": Decimal("0.008"), "currency": "USD",
+         "billing_start": FIRST, "billing_end": FIRST + timedelta(days=30), "segment": FOCUS, "revision": 0}
+    )  # fmt: skip
+    _, result = world.reconcile()
+    assert [finding.code for finding in result.findings] == ["bill_taken_in_twice"]
