@@ -13,10 +13,16 @@ from polars.testing import assert_frame_equal
 from tests.pipeline.reconcile.conftest import TENANT, World, crowd
 
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.footer import footer
+from weighbridge.pipeline.lake.order import MARK, Order
 from weighbridge.pipeline.reconcile.engines import using
 from weighbridge.pipeline.reconcile.overview.groups import P95, grouped, in_order
-from weighbridge.pipeline.reconcile.overview.merged import Limits, merged
-from weighbridge.pipeline.reconcile.overview.overview import _Whole, overview
+from weighbridge.pipeline.reconcile.overview.limits import Limits
+from weighbridge.pipeline.reconcile.overview.merged import merged
+from weighbridge.pipeline.reconcile.overview.overview import overview
+from weighbridge.pipeline.reconcile.overview.whole import Whole
+from weighbridge.schemas.tables import TABLES
 
 DAY = date(2026, 3, 31)
 NEXT = DAY + timedelta(days=1)
@@ -135,7 +141,7 @@ def _day(draw: random.Random) -> date:
 def slow(lake: Lake, month: str | None) -> pl.DataFrame:
     """The general way, on Polars: one lazy frame, nothing merged, packed or spilled."""
     with using("polars") as engine:
-        whole = _Whole(lake, engine, {t: lake.parts(t) for t in ("attempt", "reading")}, month)
+        whole = Whole(lake, engine, {t: lake.parts(t) for t in ("attempt", "reading")}, month)
         return in_order(engine.collected(grouped(whole.rows())))
 
 
@@ -167,6 +173,14 @@ def in_small_groups(lake: Lake) -> None:
             rows.write_parquet(part.address, row_group_size=16)
 
 
+def boasting(lake: Lake) -> None:
+    """Files in no order whose footers say that they rise."""
+    for table in ("attempt", "reading"):
+        for part in lake.parts(table):
+            rows = pl.read_parquet(part.address, hive_partitioning=False).sample(fraction=1, shuffle=True, seed=2)
+            rows.write_parquet(part.address, row_group_size=16, metadata={MARK: f"attempt_lo {Order.STRICT}"})
+
+
 @pytest.mark.parametrize(
     ("lay", "rows", "month"),
     [
@@ -176,6 +190,8 @@ def in_small_groups(lake: Lake) -> None:
         (shuffled, 20, "2026-03"),
         (shuffled, 10_000, None),
         (in_small_groups, 20, None),
+        (boasting, 20, "2026-03"),
+        (boasting, 10_000, None),
     ],
 )
 def test_the_way_files_lie_and_how_much_is_held_change_no_digit(
@@ -187,12 +203,60 @@ def test_the_way_files_lie_and_how_much_is_held_change_no_digit(
     lay(lake)
     (tmp_path / "spill").mkdir()
     limits = Limits(tmp_path / "spill", rows=rows, keys=rows * 2, held=rows * 3)
-    found = in_order(merged(lake, lake.parts("attempt"), lake.parts("reading"), month=month, limits=limits))
+    found = in_order(merged(lake, *both(lake), month=month, limits=limits))
     assert_frame_equal(found, expected)
     assert found["kind"].n_unique() >= 5
 
 
-def test_duckdb_gives_the_same_digits(world: World) -> None:
+@pytest.mark.parametrize("lay", [as_it_is, shuffled])
+def test_duckdb_gives_the_same_digits(lay: Callable[[Lake], None], world: World) -> None:
     """Of a crowd in which every key may lie on several days and in several rows."""
     lake = scattered(world, 60, 4).lake()
-    assert_frame_equal(overview(lake, engine="duckdb"), overview(lake))
+    expected = overview(lake)
+    lay(lake)
+    assert_frame_equal(overview(lake, engine="duckdb"), expected)
+
+
+def test_row_groups_that_have_other_keys_than_they_say_are_found_out(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics of a file in no order that are those of the file in order: it is cut by bucket then, not by them."""
+    lake = scattered(world, 60, 5).lake()
+    expected = slow(lake, None)
+    in_small_groups(lake)
+    said = {part.address: footer(lake.place, TABLES[t], part) for t in ("attempt", "reading") for part in lake.parts(t)}
+    shuffled(lake)
+    monkeypatch.setattr("weighbridge.pipeline.reconcile.overview.merged.footer", lambda *given: said[given[2].address])
+    (tmp_path / "spill").mkdir()
+    limits = Limits(tmp_path / "spill", rows=20, keys=40, held=60)
+    assert any(len(each.stretches) > 2 for each in said.values())
+    assert_frame_equal(in_order(merged(lake, *both(lake), month=None, limits=limits)), expected)
+    assert not list((tmp_path / "spill").iterdir())
+
+
+def both(lake: Lake) -> tuple[list[Part], list[Part]]:
+    """The files of both tables."""
+    return lake.parts("attempt"), lake.parts("reading")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_pair_on_two_days_is_one_attempt(engine: str, world: World) -> None:
+    """Attempt and report of one key on either side of midnight, revised there: the last revisions count, once."""
+    for day, revision, output in ((DAY, 0, 10), (NEXT, 1, 12)):
+        world.attempt(1, day=day, revision=revision, input_computed=100, output_computed=output)
+        world.reading(1, day=day, revision=revision, input_total=100, output_total=output)
+    world.attempt(2, day=DAY, input_computed=5, output_computed=10)
+    world.reading(2, day=DAY, input_total=5, output_total=10)
+    groups = overview(world.lake(), engine=engine)
+    assert by_kind(groups) == {"matched": (2, 105, 22, 0, 0)}
+    # Of 10 and 12 at place 0.95: the 10 that was taken back is not among them a second time.
+    assert groups[P95].to_list() == [1190]
+
+
+def test_a_second_report_on_another_day_takes_its_attempt_along(world: World) -> None:
+    """The pair of the first day was added up when the second report was met: its sum is that of both reports."""
+    world.attempt(1, day=DAY, input_computed=100, output_computed=10)
+    world.reading(1, day=DAY, input_total=100, output_total=10)
+    world.reading(1, day=NEXT, source="other", input_total=60, output_total=6)
+    assert by_kind(overview(world.lake())) == {"input_differs": (1, 100, 10, 60, 6)}
+    assert by_kind(overview(world.lake(), month="2026-04")) == {}

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from weighbridge.pipeline.reconcile.overview.packed import Packed
 from weighbridge.pipeline.reconcile.overview.pairs import FIGURES
-from weighbridge.schemas.errors import SumError
+from weighbridge.schemas.errors import LakeError, SumError
 
 ROW = st.tuples(
     st.integers(0, 3),
@@ -45,6 +46,29 @@ def test_sums_and_percentiles_are_those_of_plain_arithmetic(
             assert told[name] == (sum(known) if known else None)
         outputs = sorted(row[FIGURES.index("output")] for row in mine if row[FIGURES.index("output")] is not None)
         assert told["p95"] == (hundredths(outputs) if outputs else None)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(ROW, max_size=40), kept=st.integers(0, 40), at_once=st.sampled_from([3, 1000]))
+def test_what_is_taken_back_was_never_added(
+    rows: list[tuple[int, ...]], kept: int, at_once: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Equal figures are taken back as often as they are told, whatever runs they lie in."""
+    packed, plain = (Packed(tmp_path_factory.mktemp("runs"), at_once) for _ in range(2))
+    for piece in range(3):
+        packed.add(frame(rows[piece::3]))
+    packed.take_back(frame(rows[kept:]))
+    plain.add(frame(rows[:kept]))
+    assert_frame_equal(packed.groups(), plain.groups())
+
+
+def test_taking_back_what_was_never_added_is_an_error(tmp_path: Path) -> None:
+    """No figure next to it is taken in its place."""
+    packed = Packed(tmp_path)
+    packed.add(frame([(0, 1, 5, 0, 0), (0, 1, 7, 0, 0)]))
+    packed.take_back(frame([(0, 1, 6, 0, 0)]))
+    with pytest.raises(LakeError, match="never added"):
+        packed.groups()
 
 
 def hundredths(values: list[int]) -> int:

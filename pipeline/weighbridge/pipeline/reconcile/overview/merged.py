@@ -1,94 +1,51 @@
-"""The overview on Polars: sorted days are merged, not hashed, a stretch at a time; memory does not grow with the rows.
+"""The overview on one machine: days are joined a stretch at a time; memory does not grow with the rows.
 
-    for each day    attempts and reports of the day, both sorted by the second half of the key, are merge-joined;
-                    a day whose files are not known to be sorted, or of several runs, is hash-joined
+    for each day    attempts and reports are read a stretch at a time (`stretches`) and their keys looked at (`keys`);
+                    where both sides rise they are merged, else they are hashed
     plain pairs     are added up at once (`packed`)
     set aside       what has no plain pair in its day is put beside what other days set aside, by bucket (`spill`)
     the long road   whatever is not one row of either side is matched as in the reconciliation, and added up too
 
-A key that a table has more than once is set aside before anything is joined, so no join can multiply a row; that every
-row of either side came out once is checked all the same.
+A key that a stretch has more than once is set aside before anything is joined, so no join can multiply a row; that
+every row of either side came out once is checked all the same. A key that turns out to be in two stretches or on two
+days is taken back from what was added up, and takes the long road.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.lake.committed import Committed
 from weighbridge.pipeline.lake.files import Part
-from weighbridge.pipeline.lake.footer import Footer, checked, footer
-from weighbridge.pipeline.lake.order import Order
-from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.pipeline.lake.footer import footer
 from weighbridge.pipeline.lake.words import files
-from weighbridge.pipeline.reconcile.frames import Frame, collected, frame_of
+from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.match import attempts as one
 from weighbridge.pipeline.reconcile.match import reports as many
-from weighbridge.pipeline.reconcile.overview import pairs
+from weighbridge.pipeline.reconcile.overview import aside, pairs
+from weighbridge.pipeline.reconcile.overview.aside import ALONE, TOLD
 from weighbridge.pipeline.reconcile.overview.groups import P95
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, NONE, Keys, Look, look
+from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
-from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE, Ints, Packed
-from weighbridge.pipeline.reconcile.overview.repeated import LEAD, repeated
-from weighbridge.pipeline.reconcile.overview.spill import HELD, Spill, tried
+from weighbridge.pipeline.reconcile.overview.packed import Ints, Packed
+from weighbridge.pipeline.reconcile.overview.pairs import Certain
+from weighbridge.pipeline.reconcile.overview.spill import Spill, tried
+from weighbridge.pipeline.reconcile.overview.stretches import ATTEMPT, READING, Cutter, Misplaced, Sided, Stretch
 from weighbridge.pipeline.reconcile.period import month_of
 from weighbridge.schemas.errors import LakeError
-from weighbridge.schemas.tables import TABLES, UNASSIGNED
+from weighbridge.schemas.tables import TABLES
 
-ATTEMPT, READING = "attempt", "reading"
 _WIDE = {ATTEMPT: one.COLUMNS_READ, READING: many.COLUMNS_READ}
-# Rows of one day without a plain pair in it: attempts, and reports.
-ALONE, TOLD = "alone", "told"
-_MISSING, _UNSEEN = pairs.KINDS.index(pairs.MISSING), pairs.KINDS.index(pairs.UNSEEN)
-_EMPTY = {
-    ALONE: pl.DataFrame(
-        schema={
-            LEAD: pl.Int64,
-            "attempt_hi": pl.Int64,
-            WHO: pl.Int64,
-            "input": pl.Int64,
-            "output": pl.Int64,
-            "day": pl.Date,
-        }
-    ),
-    TOLD: pl.DataFrame(
-        schema={
-            LEAD: pl.Int64,
-            "attempt_hi": pl.Int64,
-            "readable": pl.Boolean,
-            "r_input": pl.Int64,
-            "r_output": pl.Int64,
-            "model": pl.String,
-            "day": pl.Date,
-        }
-    ),
-}
-Sided = tuple[Part, Footer]
-# Attempts and reports that have no key in common with other stretches, and whether both are sorted.
-Stretch = tuple[pl.DataFrame, pl.LazyFrame, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is held at a time.
-
-    Attributes:
-        folder: where what is too much goes; removed by whoever made it.
-        rows: attempts of a day that are joined together.
-        keys: keys that are looked through for repetitions together, and figures that are sorted together.
-        held: rows that are set aside before they go to disk.
-        trust: whether a file that says it is sorted is believed; if not, each is read and checked first.
-    """
-
-    folder: Path
-    rows: int = 2_000_000
-    keys: int = AT_ONCE
-    held: int = HELD
-    trust: bool = True
 
 
 def merged(
@@ -99,19 +56,29 @@ def merged(
         table: [(part, footer(lake.place, TABLES[table], part, pairs.ASKED)) for part in parts]
         for table, parts in ((ATTEMPT, attempts), (READING, readings))
     }
-    found = [repeated(table, parts, limits.keys) for table, parts in sides.items()]
-    work = _Work(lake, limits, np.unique(np.concatenate(found)), month)
-    for day in sorted({part.day for parts in sides.values() for part, _ in parts if part.day is not None}):
-        mine = {table: [each for each in parts if each[0].day == day] for table, parts in sides.items()}
-        if month is None or month_of(day) == month:
-            work.day(mine)
-    outside = [] if month is None else [
-        (table, part) for table, parts in sides.items() for part, _ in parts
-        if part.day is not None and month_of(part.day) != month
-    ]  # fmt: skip
-    work.across(outside)
-    work.rest({table: [part for part, _ in parts] for table, parts in sides.items()})
-    return work.groups()
+    doubted: frozenset[str] = frozenset()
+    while True:
+        place = Path(tempfile.mkdtemp(dir=limits.folder))
+        try:
+            return _Work(lake, replace(limits, folder=place), month, doubted).told(sides)
+        except Misplaced as found:
+            doubted |= {str(found)}
+        finally:
+            shutil.rmtree(place)
+
+
+class _Joined(NamedTuple):
+    """A stretch, joined.
+
+    Attributes:
+        looks: what was seen of the keys of both sides.
+        plain: its plain pairs, as `Packed.add` takes them.
+        rest: attempts and reports that have none.
+    """
+
+    looks: tuple[Look, Look]
+    plain: pl.DataFrame
+    rest: dict[str, pl.DataFrame]
 
 
 @dataclass(slots=True)
@@ -120,106 +87,105 @@ class _Work:
 
     Attributes:
         lake, limits: what is read, and how much at a time.
-        twice: second halves of keys that a table has more than once.
         month: whose attempts are told; null where all are.
+        doubted: addresses of files whose row groups are not believed.
     """
 
     lake: Committed
     limits: Limits
-    twice: Ints
     month: str | None
+    doubted: frozenset[str]
     names: Names = field(default_factory=Names)
     packed: Packed = field(init=False)
-    spill: Spill = field(init=False)
     narrow: Spill = field(init=False)
-    known: dict[str, pairs.Certain] = field(default_factory=dict)
+    keys: dict[str, Keys] = field(init=False)
     _aside: list[Ints] = field(default_factory=list)
-    _long: list[Ints] = field(init=False)
+    _long: list[Ints] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Everything that is too much goes into one folder."""
-        self.packed = Packed(self.limits.folder, self.limits.keys)
-        self.spill = Spill(self.limits.folder, self.limits.held)
-        self.narrow = Spill(self.limits.folder, self.limits.held)
-        self._long = [self.twice]
+        folder = self.limits.folder
+        self.packed = Packed(folder, self.limits.keys)
+        self.narrow = Spill(folder, self.limits.held)
+        self.keys = {table: Keys(folder, table, self.limits.keys) for table in (ATTEMPT, READING)}
 
-    def day(self, mine: dict[str, list[Sided]]) -> None:
+    def told(self, sides: dict[str, list[Sided]]) -> pl.DataFrame:
+        """The groups with their names, from table -> files and their footers."""
+        days = sorted({part.day for parts in sides.values() for part, _ in parts if part.day is not None})
+        mine = [day for day in days if self.month is None or month_of(day) == self.month]
+        for day in mine:
+            self._day({table: [each for each in parts if each[0].day == day] for table, parts in sides.items()})
+        outside = [(table, part) for table, parts in sides.items() for part, _ in parts if part.day not in mine]
+        self._beside(outside)
+        again = reduce(np.union1d, (keys.repeated() for keys in self.keys.values()), NONE)
+        self.keys = {}
+        self._across(again)
+        self._rest({table: [part for part, _ in parts] for table, parts in sides.items()}, again)
+        return self._named()
+
+    def _day(self, mine: dict[str, list[Sided]]) -> None:
         """Join a day, add up what is plain, and set the rest aside."""
-        self.known = {table: pairs.certain([said for _, said in parts]) for table, parts in mine.items()}
+        known = {table: pairs.certain([said for _, said in parts]) for table, parts in mine.items()}
         day = next(part.day for parts in mine.values() for part, _ in parts)
-        for attempts, reports, is_sorted in self._stretches(mine):
-            rest = tried(lambda a=attempts, r=reports, s=is_sorted: self._joined(a, r, s))  # type: ignore[misc]
-            for name, rows in rest.items():
+        cutter = Cutter(self.lake.place, self.names, self.limits, self.doubted)
+        for stretch in cutter.stretches(mine[ATTEMPT], mine[READING], known):
+            joined = tried(lambda held=stretch: self._joined(held, known))  # type: ignore[misc]
+            stretch.check(joined.looks[0])
+            for keys, seen in zip(self.keys.values(), joined.looks, strict=True):
+                keys.add(seen.each)
+                self._long.append(seen.again)
+            self.packed.add(joined.plain)
+            for name, rows in joined.rest.items():
                 if self.month is not None:
                     self._aside.append(rows[LEAD].to_numpy())
                 self.narrow.add(name, rows.with_columns(day=pl.lit(day, pl.Date)))
 
-    def across(self, outside: Sequence[tuple[str, Part]]) -> None:
-        """What was set aside, beside what was set aside on all other days; the rest is for the long road.
+    def _beside(self, outside: Sequence[tuple[str, Part]]) -> None:
+        """Look at the keys of other months. One that was set aside here takes the long road."""
+        wanted = np.unique(np.concatenate([NONE, *self._aside]))
+        for table, part in outside:
+            ((_, rows),) = files(table, [part])
+            for batch in rows.select(LEAD).collect_batches(chunk_size=self.limits.rows):
+                seen = look(batch)
+                self.keys[table].add(seen.each)
+                self._long += [seen.again, np.intersect1d(seen.each, wanted, assume_unique=True)]
 
-        Args:
-            outside: files of other months. A key that they have too takes the long road.
-        """
-        keys = np.unique(np.concatenate([np.zeros(0, np.int64), *self._aside]))
-        if len(keys) and outside:
-            wanted = pl.Series(keys).implode()
-            for table, part in outside:
-                for _, rows in files(table, [part]):
-                    found = rows.select(LEAD).filter(pl.col(LEAD).is_in(wanted)).collect(engine="streaming")
-                    self._long.append(found[LEAD].to_numpy())
-        entangled = pl.Series(np.unique(np.concatenate(self._long)), dtype=pl.Int64).implode()
+    def _across(self, again: Ints) -> None:
+        """What was set aside, beside what was set aside on all other days; the rest is for the long road."""
+        self._long.append(again)
+        entangled = pl.Series(np.unique(np.concatenate(self._long))).implode()
         for bucket in self.narrow.buckets(ALONE, TOLD):
             free = {name: rows.filter(~pl.col(LEAD).is_in(entangled)) for name, rows in bucket.items()}
-            settled, long = tried(lambda held=free: self._settled(held))  # type: ignore[misc]
+            settled, long = tried(lambda held=free: aside.settled(held, self.names))  # type: ignore[misc]
             self._long.append(long)
             self._add(settled)
 
-    def rest(self, sides: dict[str, list[Part]]) -> None:
-        """Match what takes the long road, a bucket at a time, and add it up."""
+    def _rest(self, sides: dict[str, list[Part]], again: Ints) -> None:
+        """Match what takes the long road, a bucket at a time, and add it up.
+
+        Args:
+            sides: the files of each table.
+            again: of that, what may have been added up already.
+        """
         keys = np.unique(np.concatenate(self._long))
         if not len(keys):
             return
+        spill = Spill(self.limits.folder, self.limits.held)
+        wanted = pl.Series(keys).implode()
         for table, parts in sides.items():
-            self._set_aside(table, parts, keys)
-        for bucket in self.spill.buckets(ATTEMPT, READING):
-            rows = tried(lambda held=bucket: self._matched(held))  # type: ignore[misc]
-            self._add(rows)
+            for _, rows in files(table, parts):
+                own = rows.select(_WIDE[table]).filter(pl.col(LEAD).is_in(wanted))
+                spill.add(table, own.collect(engine="streaming"))
+        for bucket in spill.buckets(ATTEMPT, READING):
+            matched, before = tried(lambda held=bucket: (self._matched(held), self._before(held, again)))  # type: ignore[misc]
+            self._add(matched)
+            self.packed.take_back(before)
 
     def _add(self, rows: pl.DataFrame) -> None:
         for start in range(0, rows.height, self.limits.rows):
             self.packed.add(rows.slice(start, self.limits.rows))
 
-    def _settled(self, bucket: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, Ints]:
-        """Pairs over midnight, attempts without a report and reports without an attempt, where each has one row.
-
-        They are what the long road would make of them: it is for attempts with several rows, reports that cannot be
-        read, rows without names, and keys that have one half in common.
-        """
-        alone, told = (bucket.get(name, empty) for name, empty in ((ALONE, _EMPTY[ALONE]), (TOLD, _EMPTY[TOLD])))
-        told = told.rename({LEAD: "r_lo", "attempt_hi": "r_hi", "day": "r_day", "model": "r_model"})
-        both = collected(pairs.paired(frame_of(alone), frame_of(told), (WHO,)))
-        if both[LEAD].count() != alone.height or both["r_lo"].count() != told.height:
-            raise LakeError(
-                "joining what was set aside lost or made rows; nothing is told. Run `weighbridge validate`."
-            )
-        single = pl.col("r_lo").is_null() & pl.col(WHO).is_not_null()
-        lone = pl.col(LEAD).is_null()
-        long = both.filter(~pl.col("plain") & ~single & ~lone)
-        plain = collected(pairs.numbered(frame_of(both.filter("plain")), WHO)).select("group", *pairs.FIGURES)
-        unknown = pl.lit(None, pl.Int64)
-        missing = both.filter(single).select(
-            (pl.col(WHO) * pairs.STEP + _MISSING).alias("group"),
-            *("input", "output"),
-            *(unknown.alias(f"{side}_difference") for side in ("input", "output")),
-        )
-        texts = both.filter(lone).select(tenant=pl.lit(UNASSIGNED), model="r_model")
-        unseen = self.names.of_texts(texts).select(
-            (pl.col(WHO) * pairs.STEP + _UNSEEN).alias("group"), *(unknown.alias(name) for name in pairs.FIGURES)
-        )
-        return pl.concat([plain, missing, unseen]), long[LEAD].to_numpy()
-
-    def groups(self) -> pl.DataFrame:
-        """The groups with their names."""
+    def _named(self) -> pl.DataFrame:
         told = self.packed.groups()
         who, kind = told["group"] // pairs.STEP, told["group"] % pairs.STEP
         tenants, models = zip(*self.names.pairs, strict=True) if self.names.pairs else ((), ())
@@ -238,117 +204,62 @@ class _Work:
         kind = pl.col("kind").replace_strict({name: n for n, name in enumerate(pairs.KINDS)}, return_dtype=pl.Int64)
         return numbered.select((pl.col(WHO) * pairs.STEP + kind).alias("group"), *pairs.FIGURES)
 
-    def _set_aside(self, table: str, parts: Sequence[Part], keys: Ints) -> None:
-        wanted = pl.Series(keys).implode()
-        for _, rows in files(table, parts):
-            own = rows.select(_WIDE[table]).filter(pl.col(LEAD).is_in(wanted))
-            self.spill.add(table, own.collect(engine="streaming"))
-
-    # --- one stretch of a day ------------------------------------------------------------------------------------
-
-    def _joined(self, attempts: pl.DataFrame, asked: pl.LazyFrame, is_sorted: bool) -> dict[str, pl.DataFrame]:
-        """Add up the plain pairs of a stretch, and give the rest of both sides."""
-        reports = asked.collect(engine="streaming")
-        if len(self.twice):
-            once = ~pl.col(LEAD).is_in(pl.Series(self.twice).implode())
-            attempts, reports = attempts.filter(once), reports.filter(once)
-        rows = self._numbered(attempts.lazy(), reports.lazy(), is_sorted)
-        if is_sorted and _attempts_of(rows) != attempts.height:
-            # Whoever said that the rows are sorted was wrong. What is hashed needs no order.
-            rows = self._numbered(attempts.lazy(), reports.lazy(), is_sorted=False)
-        if _attempts_of(rows) != attempts.height:
-            raise LakeError(
-                f"{self.lake.root}: joining attempts and readings gave {_attempts_of(rows):,} rows for "
-                f"{attempts.height:,} attempts; nothing is told. Run `weighbridge validate`: keys are repeated."
-            )
-        own = attempts.filter(pl.col(LEAD).is_in(rows["aside_attempt_lo"].drop_nulls().implode()))
-        other = reports.filter(pl.col(LEAD).is_in(rows["aside_r_lo"].drop_nulls().implode()))
-        sides = (pairs.attempt_side(frame_of(own), (WHO,), self.known[ATTEMPT]), self._told(other))
-        rest = dict(zip((ALONE, TOLD), map(collected, sides), strict=True))
-        rest[TOLD] = rest[TOLD].rename({"r_lo": LEAD, "r_hi": "attempt_hi"}).with_columns(other["model"])
-        self.packed.add(rows.filter(pl.col("group").is_not_null()).select("group", *pairs.FIGURES))
-        return rest
-
-    def _told(self, reports: pl.DataFrame) -> Frame:
-        return pairs.reading_side(frame_of(reports), self.known[READING])
-
-    def _numbered(self, left: pl.LazyFrame, right: pl.LazyFrame, is_sorted: bool) -> pl.DataFrame:
-        if is_sorted:
-            left, right = left.set_sorted(LEAD), right.set_sorted(LEAD)
-        known = pairs.attempt_side(frame_of(left), (WHO,), self.known[ATTEMPT])
-        told = pairs.reading_side(frame_of(right), self.known[READING])
-        return collected(pairs.numbered(pairs.paired(known, told, (WHO,)), WHO))
-
-    def _stretches(self, mine: dict[str, list[Sided]]) -> Iterator[Stretch]:
-        """A day in stretches of both sides that have the same keys, and whether each is sorted."""
-        attempts, reports = mine[ATTEMPT], mine[READING]
-        single = all(len(parts) <= 1 for parts in mine.values())
-        is_sorted = single and all(self._is_sorted(t, each) for t, parts in mine.items() for each in parts)
-        rows = sum(part.rows for part, _ in (*attempts, *reports))
-        read = [*pairs.reading_read(self.known[READING]), "model"]
-        told = [scan.select(read) for _, scan in files(READING, [part for part, _ in reports])]
-        right = pl.concat(told) if told else pl.LazyFrame(schema=self._schema(READING, read))
-        if rows <= 2 * self.limits.rows:
-            yield self._attempts(attempts), right, is_sorted
-        elif is_sorted and attempts:
-            yield from self._ranges(attempts[0], right)
-        else:
-            yield from self._buckets(attempts, right)
-
-    def _is_sorted(self, table: str, side: Sided) -> bool:
-        part, said = side
-        order = said.order if self.limits.trust else None
-        return (order or checked(TABLES[table], part)) is not Order.NONE
-
-    def _attempts(self, parts: Sequence[Sided], groups: Sequence[int] | None = None) -> pl.DataFrame:
-        """Narrow attempts with the number of their names, in the order they lie in."""
-        out = [self._empty_attempts()]
-        for (part, said), (_, scan) in zip(parts, files(ATTEMPT, [part for part, _ in parts]), strict=True):
-            wanted = list(range(len(said.stretches))) if groups is None else list(groups)
-            if wanted:
-                first, last = said.stretches[wanted[0]], said.stretches[wanted[-1]]
-                rows = scan.select(pairs.attempt_read(self.known[ATTEMPT])).slice(
-                    first.first, last.first + last.rows - first.first
-                )
-                who = self.names.of_rows(self.lake.place, part, wanted)
-                out.append(rows.collect(engine="streaming").with_columns(who))
+    def _before(self, bucket: dict[str, pl.DataFrame], again: Ints) -> pl.DataFrame:
+        """The plain pairs of some keys as they were added up day by day, before it was known that they repeat."""
+        wanted = pl.col(LEAD).is_in(pl.Series(again).implode())
+        held = {name: rows.filter(wanted) for name, rows in bucket.items()}
+        out = [pl.DataFrame(schema={"group": pl.Int64, **dict.fromkeys(pairs.FIGURES, pl.Int64)})]
+        if len(held) < len(_WIDE):
+            return out[0]
+        named = self.names.of_texts(held[ATTEMPT].with_columns(model=pl.coalesce("model_served", "model_requested")))
+        both_names = pl.all_horizontal(pl.col(name).is_not_null() for name in pairs.NAMES)
+        held[ATTEMPT] = named.with_columns(pl.when(both_names).then(WHO).alias(WHO))
+        for day in sorted(set(held[ATTEMPT]["day"]) & set(held[READING]["day"])):
+            if self.month is None or month_of(day) == self.month:
+                own = {name: rows.filter(day=day) for name, rows in held.items()}
+                crowded = pl.Series(np.concatenate([look(rows).again for rows in own.values()])).implode()
+                attempts, reports = (own[name].filter(~pl.col(LEAD).is_in(crowded)) for name in _WIDE)
+                out.append(_plain(_numbered(attempts, reports, dict.fromkeys(_WIDE, pairs.NOTHING), rising=False)))
         return pl.concat(out)
 
-    def _ranges(self, attempts: Sided, reports: pl.LazyFrame) -> Iterator[Stretch]:
-        """Row groups of a sorted file, and the reports between their ends: no key lies in two stretches."""
-        groups = attempts[1].stretches
-        size = max(1, self.limits.rows // max(each.rows for each in groups))
-        starts = [0, *(n for n in range(size, len(groups)) if n % size == 0 and groups[n].least != groups[n - 1].most)]
-        for start, end in pairwise([*starts, len(groups)]):
-            inside = pl.lit(value=True)
-            if start:
-                inside &= pl.col(LEAD) >= groups[start].least
-            if end < len(groups):
-                inside &= pl.col(LEAD) < groups[end].least
-            yield self._attempts([attempts], range(start, end)), reports.filter(inside), True
-
-    def _buckets(self, parts: Sequence[Sided], reports: pl.LazyFrame) -> Iterator[Stretch]:
-        """A day that is too large and not sorted, bucket by bucket from disk."""
-        folder = self.limits.folder / f"day-{len(list(self.limits.folder.glob('day-*')))}"
-        folder.mkdir()
-        spill = Spill(folder, self.limits.held)
-        for part, said in parts:
-            for group in range(len(said.stretches)):
-                spill.add(ATTEMPT, self._attempts([(part, said)], [group]))
-        for batch in reports.collect_batches(chunk_size=self.limits.held):
-            spill.add(READING, batch)
-        for bucket in spill.buckets(ATTEMPT, READING):
-            own = bucket.get(READING, pl.DataFrame(schema=reports.collect_schema()))
-            yield bucket.get(ATTEMPT, self._empty_attempts()), own.lazy(), False
-
-    def _schema(self, table: str, columns: Sequence[str]) -> dict[str, pl.DataType]:
-        types = polars_schema(table)
-        return {name: types[name] for name in columns}
-
-    def _empty_attempts(self) -> pl.DataFrame:
-        return pl.DataFrame(schema={**self._schema(ATTEMPT, pairs.attempt_read(self.known[ATTEMPT])), WHO: pl.Int64()})
+    def _joined(self, stretch: Stretch, known: dict[str, Certain]) -> _Joined:
+        """The plain pairs of a stretch, and the rest of both sides."""
+        attempts, reports = stretch.attempts, stretch.reports.collect(engine="streaming")
+        looks = look(attempts), look(reports)
+        again = np.union1d(looks[0].again, looks[1].again)
+        if len(again):
+            once = ~pl.col(LEAD).is_in(pl.Series(again).implode())
+            attempts, reports = attempts.filter(once), reports.filter(once)
+        rising = all(each.rising for each in looks)
+        rows = _numbered(attempts, reports, known, rising=rising)
+        plain, lone = rows["group"].count(), [rows[f"aside_{key}"].drop_nulls() for key in (LEAD, "r_lo")]
+        if [plain + each.len() for each in lone] != [attempts.height, reports.height]:
+            raise LakeError(
+                f"{self.lake.root}: joining {attempts.height:,} attempts and {reports.height:,} readings lost or made "
+                "rows; nothing is told. Run `weighbridge validate`."
+            )
+        own, other = (_rows_of(side, keys, rising=rising) for side, keys in zip((attempts, reports), lone, strict=True))
+        return _Joined(looks, _plain(rows), aside.sides(own, other, known[ATTEMPT], known[READING]))
 
 
-def _attempts_of(rows: pl.DataFrame) -> int:
-    """How many attempts came out of a join: those of plain pairs, and those that were set aside."""
-    return int(rows["group"].count() + rows["aside_attempt_lo"].count())
+def _numbered(
+    attempts: pl.DataFrame, reports: pl.DataFrame, known: dict[str, Certain], *, rising: bool
+) -> pl.DataFrame:
+    left = attempts.lazy().select(*pairs.attempt_read(known[ATTEMPT]), WHO)
+    right = reports.lazy().select(pairs.reading_read(known[READING]))
+    if rising:
+        left, right = left.set_sorted(LEAD), right.set_sorted(LEAD)
+    seen = pairs.attempt_side(frame_of(left), (WHO,), known[ATTEMPT])
+    told = pairs.reading_side(frame_of(right), known[READING])
+    return collected(pairs.numbered(pairs.paired(seen, told, (WHO,)), WHO))
+
+
+def _plain(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select("group", *pairs.FIGURES).filter(pl.col("group").is_not_null())
+
+
+def _rows_of(side: pl.DataFrame, keys: pl.Series, *, rising: bool) -> pl.DataFrame:
+    """The rows with these keys, of which each has one."""
+    if rising:
+        return side[np.searchsorted(side[LEAD].to_numpy(), keys.to_numpy())]
+    return side.filter(pl.col(LEAD).is_in(keys.implode()))

@@ -7,7 +7,7 @@ files; no text is looked at row by row.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,14 @@ WHO = "who"
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 _COLUMNS = ("tenant", "model_served", "model_requested")
 MOST_NAMES = MOST_GROUPS // STEP
+
+
+class _Coded(NamedTuple):
+    """A column of texts: the number of each row's text, -1 for null; the texts; whether there is no null."""
+
+    codes: Codes
+    words: list[str]
+    whole: bool
 
 
 @dataclass(slots=True)
@@ -62,10 +70,15 @@ class Names:
             with store.open_input_file(path) as source:
                 file = pq.ParquetFile(source, read_dictionary=list(_COLUMNS))
                 held = [name for name in _COLUMNS if name in file.schema_arrow.names]
-                numbers = [self._of_group(file.read_row_group(g, columns=held, use_threads=False)) for g in groups]
-        found = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
+                found = np.empty(sum(file.metadata.row_group(group).num_rows for group in groups), np.int64)
+                start, whole = 0, True
+                for group in groups:
+                    for batch in file.read_row_group(group, columns=held, use_threads=False).to_batches():
+                        numbers = found[start : start + batch.num_rows]
+                        whole &= self._of_batch(batch, numbers)
+                        start += batch.num_rows
         series = pl.Series(WHO, found)
-        return series if not len(found) or found.min() >= 0 else series.set(series < 0, None)
+        return series if whole else series.set(series < 0, None)
 
     def of_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with `tenant` and `model` as texts, and their number beside them."""
@@ -75,39 +88,35 @@ class Names:
         )
         return rows.join(numbered, on=["tenant", "model"], how="left", nulls_equal=True)
 
-    def _of_group(self, table: pa.Table) -> Ints:
-        out = []
-        for batch in table.to_batches():
-            columns = {name: _coded(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
-            out.append(self._of_batch(columns, batch.num_rows))
-        return np.concatenate(out) if out else np.zeros(0, np.int64)
-
-    def _of_batch(self, columns: dict[str, tuple[Codes, list[str]]], rows: int) -> Ints:
-        blank: tuple[Codes, list[str]] = (np.full(rows, -1, np.int32), [])
-        tenants = self._global(self._tenants, *columns.get("tenant", blank))
-        models = self._global(self._models, *columns.get("model_served", blank))
-        if "model_requested" in columns and (models < 0).any():
-            models = np.where(models >= 0, models, self._global(self._models, *columns["model_requested"]))
+    def _of_batch(self, batch: pa.RecordBatch, found: Ints) -> bool:
+        """Put the numbers of some rows into their place, -1 where a name is unknown; whether all names are known."""
+        columns = {name: _coded(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        blank = _Coded(np.full(batch.num_rows, -1, np.int32), [], whole=not batch.num_rows)
+        tenant, served, asked = (columns.get(name, blank) for name in _COLUMNS)
+        tenants, models = self._global(self._tenants, tenant), self._global(self._models, served)
+        whole = tenant.whole and served.whole
+        if not served.whole:
+            models = np.where(models >= 0, models, self._global(self._models, asked))
         self._make_room()
-        if rows and tenants.min() >= 0 and models.min() >= 0:
+        if whole:
             # The short road: every row has both names, and the two are one place in the table.
-            whole: Ints = self._table.ravel().take(tenants * np.int32(self._table.shape[1]) + models)
-            if whole.min() >= 0:
-                return whole
+            self._table.ravel().take(tenants * np.int32(self._table.shape[1]) + models, out=found, mode="clip")
+            if not len(found) or found.min() >= 0:
+                return True
         known = (tenants >= 0) & (models >= 0)
-        found = np.where(known, self._table[tenants, models], -1)
+        found[:] = np.where(known, self._table[tenants, models], -1)
         fresh = known & (found < 0)
         if fresh.any():
             words, kinds = list(self._tenants), list(self._models)
-            for tenant, model in np.unique(np.stack([tenants[fresh], models[fresh]], axis=1), axis=0).tolist():
-                self.number(words[tenant], kinds[model])
-            found = np.where(known, self._table[tenants, models], -1)
-        return found
+            for one, other in np.unique(np.stack([tenants[fresh], models[fresh]], axis=1), axis=0).tolist():
+                self.number(words[one], kinds[other])
+            found[:] = np.where(known, self._table[tenants, models], -1)
+        return bool(known.all())
 
-    def _global(self, known: dict[str | None, int], codes: Codes, words: list[str]) -> Codes:
+    def _global(self, known: dict[str | None, int], column: _Coded) -> Codes:
         """Codes of one dictionary as numbers that are the same everywhere; -1 stays."""
-        own = np.array([*(self._of(known, word) for word in words), -1], np.int32)
-        return own.take(codes) if (codes >= 0).all() else own[codes]
+        own = np.array([*(self._of(known, word) for word in column.words), -1], np.int32)
+        return own.take(column.codes) if column.whole else own[column.codes]
 
     def _make_room(self) -> None:
         rows, columns = self._table.shape
@@ -121,14 +130,13 @@ class Names:
         return known.setdefault(word, len(known))
 
 
-def _coded(column: Any) -> tuple[Codes, list[str]]:
-    """Codes of a column, -1 for null, and the words they stand for."""
+def _coded(column: Any) -> _Coded:
     if pa.types.is_null(column.type):
-        return np.full(len(column), -1, np.int32), []
-    codes = column.indices
+        return _Coded(np.full(len(column), -1, np.int32), [], whole=not len(column))
+    codes, words = column.indices, column.dictionary.to_pylist()
     if codes.null_count:
-        return pl.Series(codes).cast(pl.Int32).fill_null(-1).to_numpy(), column.dictionary.to_pylist()
+        return _Coded(pl.Series(codes).cast(pl.Int32).fill_null(-1).to_numpy(), words, whole=False)
     # The numbers as they lie in memory: asked for an array, pyarrow would load pandas first.
     width = codes.type.bit_width // 8
     held = np.frombuffer(codes.buffers()[1], f"<i{width}", len(codes), codes.offset * width)
-    return held.astype(np.int32, copy=False), column.dictionary.to_pylist()
+    return _Coded(held.astype(np.int32, copy=False), words, whole=True)

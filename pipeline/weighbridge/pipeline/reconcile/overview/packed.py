@@ -7,10 +7,9 @@ the sorted numbers. Beyond `AT_ONCE` of them, sorted runs go to disk and are mer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,6 +17,7 @@ import polars as pl
 from weighbridge.pipeline.reconcile.engines.sums import beyond
 from weighbridge.pipeline.reconcile.overview.groups import PERCENT
 from weighbridge.pipeline.reconcile.overview.pairs import FIGURES
+from weighbridge.schemas.errors import LakeError
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -28,6 +28,9 @@ _BITS = 42
 _SHIFT = 2 ** (_BITS - 1)
 MOST_GROUPS = 2 ** (63 - _BITS)
 _LARGEST_SUM = 2**63
+# Whole numbers below this are exact as floats.
+_EXACT = 2**53
+_NEAR = 2**16
 
 
 @dataclass(slots=True)
@@ -45,6 +48,7 @@ class Packed:
     _held: list[Ints] = field(default_factory=list)
     _size: int = 0
     _runs: list[Path] = field(default_factory=list)
+    _back: list[Ints] = field(default_factory=list)
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add rows: `group`, a number below `MOST_GROUPS`, and `FIGURES`, null where unknown.
@@ -57,17 +61,20 @@ class Packed:
         """
         if rows.is_empty():
             return
-        extremes = rows.select(pl.max_horizontal(pl.col(FIGURES).max(), -pl.col(FIGURES).min())).item()
-        if extremes is not None and extremes >= _SHIFT:
-            raise beyond()
-        whole = [name for name in FIGURES if not rows[name].null_count()]
-        self._sums.append(_added(rows.lazy(), whole))
-        known = rows.filter(pl.col("output").is_not_null()) if rows["output"].null_count() else rows
-        packed = known.select(pl.col("group") * (2 * _SHIFT) + pl.col("output") + _SHIFT).to_series()
-        self._held.append(packed.to_numpy())
-        self._size += packed.len()
+        added = _at_once(rows) or _added(rows)
+        self._sums.append(added.sums)
+        self._held.append(added.packed)
+        self._size += len(self._held[-1])
         if self._size >= self.at_once:
             self._put_away()
+
+    def take_back(self, rows: pl.DataFrame) -> None:
+        """Undo `add` for some rows that were added, in whatever pieces."""
+        if rows.is_empty():
+            return
+        added = _added(rows)
+        self._sums.append(added.sums.select("group", -pl.all().exclude("group")))
+        self._back.append(added.packed)
 
     def groups(self) -> pl.DataFrame:
         """group, attempts, the sums of `FIGURES` (null where none is known) and `p95` in hundredths (likewise).
@@ -75,11 +82,9 @@ class Packed:
         Raises:
             SumError: a sum is beyond 64 bits.
         """
-        counts = self._sums or [
-            _added(pl.LazyFrame(schema={"group": pl.Int64, **dict.fromkeys(FIGURES, pl.Int64)}), ())
-        ]
+        counts = self._sums or [pl.DataFrame(schema=dict.fromkeys(("group", "attempts", *FIGURES, *_KNOWN), pl.Int64))]
         wide = [pl.col(name).cast(pl.Int128) for name in ("attempts", *FIGURES, *_KNOWN)]
-        sums = pl.concat(counts).group_by("group").agg(each.sum() for each in wide)
+        sums = pl.concat(counts).group_by("group").agg(each.sum() for each in wide).filter(pl.col("attempts") != 0)
         for name in ("attempts", *FIGURES):
             ends = (sums[name].min(), sums[name].max())
             if any(isinstance(end, int) and not -_LARGEST_SUM <= end < _LARGEST_SUM for end in ends):
@@ -100,15 +105,16 @@ class Packed:
 
     def _percentiles(self) -> pl.DataFrame:
         found: list[tuple[Ints, Ints]] = []
+        back = _sorted(self._back)
         if not self._runs:
-            found.append(_percentiles(_sorted(self._held)))
+            found.append(_percentiles(_without(_sorted(self._held), back)))
         else:
             self._put_away()
             runs = [
                 np.memmap(run, np.int64, mode="r") if run.stat().st_size else np.zeros(0, np.int64)
                 for run in self._runs
             ]
-            found += [_percentiles(_sorted(slices)) for slices in _stretches(runs, self.at_once)]
+            found += [_percentiles(_without(_sorted(slices), back)) for slices in _stretches(runs, self.at_once)]
         groups = np.concatenate([group for group, _ in found]) if found else np.zeros(0, np.int64)
         values = np.concatenate([value for _, value in found]) if found else np.zeros(0, np.int64)
         return pl.DataFrame({"group": groups, "p95": values}, schema={"group": pl.Int64, "p95": pl.Int64})
@@ -117,14 +123,58 @@ class Packed:
 _KNOWN = tuple(f"known_{name}" for name in FIGURES)
 
 
-def _added(rows: pl.LazyFrame, whole: Sequence[str]) -> pl.DataFrame:
-    """Counts and sums by group; of the figures in `whole` every row knows one."""
+class _Added(NamedTuple):
+    """What some rows come to: counts and sums by group, and group and output of each row as one number."""
+
+    sums: pl.DataFrame
+    packed: Ints
+
+
+def _added(rows: pl.DataFrame) -> _Added:
+    """Rows of which some figures may be unknown.
+
+    Raises:
+        SumError: a figure is too large to be added to others.
+    """
+    largest = rows.select(pl.max_horizontal(pl.col(FIGURES).max(), -pl.col(FIGURES).min())).item()
+    if largest is not None and largest >= _SHIFT:
+        raise beyond()
     sums = [pl.col(name).cast(pl.Int64).sum() for name in FIGURES]
-    own = [name for name in FIGURES if name not in whole]
-    known = [pl.col(name).count().cast(pl.Int64).alias(f"known_{name}") for name in own]
-    added = rows.group_by("group").agg(pl.len().cast(pl.Int64).alias("attempts"), *sums, *known)
-    same = {f"known_{name}": pl.col("attempts") for name in whole}
-    return added.with_columns(**same).select("group", "attempts", *FIGURES, *_KNOWN).collect()
+    known = [pl.col(name).count().cast(pl.Int64).alias(f"known_{name}") for name in FIGURES]
+    added = rows.lazy().group_by("group").agg(pl.len().cast(pl.Int64).alias("attempts"), *sums, *known)
+    told = rows.filter(pl.col("output").is_not_null())
+    packed = told.select(pl.col("group") * (2 * _SHIFT) + pl.col("output") + _SHIFT).to_series()
+    return _Added(added.select("group", "attempts", *FIGURES, *_KNOWN).collect(), packed.to_numpy())
+
+
+def _at_once(rows: pl.DataFrame) -> _Added | None:
+    """The same in one pass, groups being places; null where a figure is unknown, or a sum too large to be exact."""
+    if any(rows[name].null_count() for name in FIGURES):
+        return None
+    size = int(rows["group"].max()) + 1  # type: ignore[arg-type]
+    # As many rows at a time as stay near the processor, but never fewer than there are places.
+    step, largest = max(_NEAR, size), 0
+    told = {name: np.zeros(size) for name in ("attempts", *FIGURES)}
+    packed = np.empty(rows.height, np.int64)
+    for start in range(0, rows.height, step):
+        near = rows.slice(start, step)
+        group = near["group"].to_numpy()
+        packed[start : start + len(group)] = (group << _BITS) + near["output"].to_numpy() + _SHIFT
+        told["attempts"] += np.bincount(group, minlength=size)
+        for name in FIGURES:
+            figures, own = near[name].to_numpy(), group
+            largest = max(largest, int(figures.max()), -int(figures.min()))
+            if name.endswith("difference"):
+                # Nearly all of them are nought.
+                other = np.flatnonzero(figures)
+                figures, own = figures[other], group[other]
+            told[name] += np.bincount(own, figures, size)
+    if largest >= _SHIFT or largest * rows.height >= _EXACT:
+        return None
+    met = np.flatnonzero(told["attempts"])
+    out: dict[str, Ints] = {"group": met, **{name: sums[met].astype(np.int64) for name, sums in told.items()}}
+    out |= dict.fromkeys(_KNOWN, out["attempts"])
+    return _Added(pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64)), packed)
 
 
 def _sorted(numbers: list[Any]) -> Ints:
@@ -133,17 +183,47 @@ def _sorted(numbers: list[Any]) -> Ints:
     return held
 
 
+def _without(numbers: Ints, back: Ints) -> Ints:
+    """Sorted numbers without those that are taken back, each as often as it is among them.
+
+    Args:
+        numbers: all numbers of some groups.
+        back: sorted ones of any group.
+    """
+    if not len(numbers) or not len(back):
+        return numbers
+    ends = [int(numbers[0]) >> _BITS << _BITS, ((int(numbers[-1]) >> _BITS) + 1 << _BITS) - 1]
+    own = back[np.searchsorted(back, ends[0]) : np.searchsorted(back, ends[1], "right")]
+    nth = np.arange(len(own)) - np.searchsorted(own, own)
+    places = np.searchsorted(numbers, own) + nth
+    if len(own) and (places[-1] >= len(numbers) or not np.array_equal(numbers[places], own)):
+        raise LakeError("keys were taken back that were never added; nothing is told. Run `weighbridge validate`.")
+    return np.delete(numbers, places)
+
+
 def _percentiles(numbers: Ints) -> tuple[Ints, Ints]:
     """Group and percentile in hundredths of each group of sorted packed numbers."""
     if not len(numbers):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    group = numbers >> _BITS
-    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    groups, starts = _groups(numbers)
     sizes = np.diff(np.append(starts, len(numbers)))
     whole, part = np.divmod(PERCENT * (sizes - 1), 100)
     below = _figure(numbers[starts + whole])
     above = _figure(numbers[starts + np.minimum(whole + 1, sizes - 1)])
-    return group[starts], below * 100 + (above - below) * part
+    return groups, below * 100 + (above - below) * part
+
+
+def _groups(numbers: Ints) -> tuple[Ints, Ints]:
+    """The groups of sorted packed numbers, and where each begins; few groups are looked for, many are met."""
+    first, last = int(numbers[0]) >> _BITS, int(numbers[-1]) >> _BITS
+    if last - first < len(numbers) // 64:
+        every = np.arange(first, last + 1)
+        edges = np.append(np.searchsorted(numbers, every << _BITS), len(numbers))
+        met = np.flatnonzero(edges[1:] > edges[:-1])
+        return every[met], edges[met]
+    group = numbers >> _BITS
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    return group[starts], starts
 
 
 def _figure(numbers: Ints) -> Ints:

@@ -1,0 +1,26 @@
+"""How much of an overview is held in memory at a time, and where the rest goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
+from weighbridge.pipeline.reconcile.overview.spill import HELD
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is held at a time.
+
+    Attributes:
+        folder: where what is too much goes; removed by whoever made it.
+        rows: attempts of a day that are joined together.
+        keys: keys of a table that are looked through for repetitions together, and figures that are sorted together.
+        held: rows that are set aside before they go to disk.
+    """
+
+    folder: Path
+    rows: int = 2_000_000
+    keys: int = AT_ONCE
+    held: int = HELD

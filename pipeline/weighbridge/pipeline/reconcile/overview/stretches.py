@@ -1,0 +1,160 @@
+"""A day cut into stretches: attempts, and the reports that have their keys, as many at a time as may be held.
+
+A day that fits is one stretch. Of a larger one whose row groups say that they do not overlap, some row groups are read
+at a time with the reports between their ends; any other one goes to disk by bucket of the key. What row groups say is
+believed only until their rows are here: a stretch that has keys of another one is refused (`Misplaced`), and whoever
+asked starts again without believing that file.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.footer import Footer
+from weighbridge.pipeline.lake.place import Place
+from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.pipeline.lake.words import files
+from weighbridge.pipeline.reconcile.overview import pairs
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, Look
+from weighbridge.pipeline.reconcile.overview.limits import Limits
+from weighbridge.pipeline.reconcile.overview.names import WHO, Names
+from weighbridge.pipeline.reconcile.overview.pairs import Certain
+from weighbridge.pipeline.reconcile.overview.spill import Spill
+
+ATTEMPT, READING = "attempt", "reading"
+Sided = tuple[Part, Footer]
+
+
+class Misplaced(Exception):  # noqa: N818 - no error of the user's: the work is done another way
+    """A file has rows outside the ends that its row groups say they have; its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Attempts and reports of a day that have no key in common with other stretches of it.
+
+    Attributes:
+        attempts: their keys, figures and the number of their names (`WHO`).
+        reports: their keys, what `pairs.reading_side` needs, and `model`.
+        source: the file whose row groups say so; null where nothing had to be believed.
+        least, until: the ends all keys of the attempts lie between, the second one excluded; null where there is none.
+    """
+
+    attempts: pl.DataFrame
+    reports: pl.LazyFrame
+    source: str | None = None
+    least: int | None = None
+    until: int | None = None
+
+    def check(self, seen: Look) -> None:
+        """See that the attempts lie where the file says.
+
+        Raises:
+            Misplaced: they do not.
+        """
+        if self.source is None or not len(seen.each):
+            return
+        first, last = int(seen.each[0]), int(seen.each[-1])
+        if (self.least is not None and first < self.least) or (self.until is not None and last >= self.until):
+            raise Misplaced(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """What a day is cut with.
+
+    Attributes:
+        place: the lake.
+        names: the names met so far.
+        limits: how much is held at a time.
+        doubted: addresses of files whose row groups are not believed.
+    """
+
+    place: Place
+    names: Names
+    limits: Limits
+    doubted: frozenset[str] = frozenset()
+
+    def stretches(
+        self, attempts: Sequence[Sided], reports: Sequence[Sided], known: dict[str, Certain]
+    ) -> Iterator[Stretch]:
+        """The stretches of a day.
+
+        Args:
+            attempts, reports: the files of that day.
+            known: table -> what their footers say.
+        """
+        read = [*pairs.reading_read(known[READING]), "model"]
+        told = [scan.select(read) for _, scan in files(READING, [part for part, _ in reports])]
+        right = pl.concat(told) if told else pl.LazyFrame(schema=_schema(READING, read))
+        if sum(part.rows for part, _ in (*attempts, *reports)) <= 2 * self.limits.rows:
+            yield Stretch(self._attempts(attempts, known[ATTEMPT]), right)
+        elif len(attempts) == 1 and attempts[0][0].address not in self.doubted and _apart(attempts[0][1]):
+            yield from self._ranges(attempts[0], right, known[ATTEMPT])
+        else:
+            yield from self._buckets(attempts, right, known[ATTEMPT])
+
+    def _attempts(self, parts: Sequence[Sided], known: Certain, groups: Sequence[int] | None = None) -> pl.DataFrame:
+        """Narrow attempts with the number of their names, in the order they lie in."""
+        out = [_no_attempts(known)]
+        for (part, said), (_, scan) in zip(parts, files(ATTEMPT, [part for part, _ in parts]), strict=True):
+            wanted = list(range(len(said.stretches))) if groups is None else list(groups)
+            if wanted:
+                first, last = said.stretches[wanted[0]], said.stretches[wanted[-1]]
+                rows = scan.select(pairs.attempt_read(known)).slice(first.first, last.first + last.rows - first.first)
+                who = self.names.of_rows(self.place, part, wanted)
+                out.append(rows.collect(engine="streaming").with_columns(who))
+        return pl.concat(out) if len(out) > 2 else out[-1]
+
+    def _ranges(self, attempts: Sided, reports: pl.LazyFrame, known: Certain) -> Iterator[Stretch]:
+        """Row groups one after the other, and the reports between their ends."""
+        part, said = attempts
+        groups = said.stretches
+        size = max(1, self.limits.rows // max(each.rows for each in groups))
+        starts = [0, *(n for n in range(size, len(groups)) if n % size == 0 and groups[n].least != groups[n - 1].most)]
+        for start, end in pairwise([*starts, len(groups)]):
+            least = groups[start].least if start else None
+            until = groups[end].least if end < len(groups) else None
+            inside = pl.lit(value=True)
+            if least is not None:
+                inside &= pl.col(LEAD) >= least
+            if until is not None:
+                inside &= pl.col(LEAD) < until
+            rows = self._attempts([attempts], known, range(start, end))
+            yield Stretch(rows, reports.filter(inside), part.address, least, until)
+
+    def _buckets(self, parts: Sequence[Sided], reports: pl.LazyFrame, known: Certain) -> Iterator[Stretch]:
+        """Bucket by bucket from disk."""
+        folder = self.limits.folder / f"day-{len(list(self.limits.folder.glob('day-*')))}"
+        folder.mkdir()
+        spill = Spill(folder, self.limits.held)
+        for part, said in parts:
+            for group in range(len(said.stretches)):
+                spill.add(ATTEMPT, self._attempts([(part, said)], known, [group]))
+        for batch in reports.collect_batches(chunk_size=self.limits.held):
+            spill.add(READING, batch)
+        for bucket in spill.buckets(ATTEMPT, READING):
+            own = bucket.get(READING, pl.DataFrame(schema=reports.collect_schema()))
+            yield Stretch(bucket.get(ATTEMPT, _no_attempts(known)), own.lazy())
+        shutil.rmtree(folder)
+
+
+def _apart(said: Footer) -> bool:
+    """Whether every row group says where its keys end, and none reaches into the next."""
+    ends = [(each.least, each.most) for each in said.stretches if each.least is not None and each.most is not None]
+    return len(ends) == len(said.stretches) and all(most <= least for (_, most), (least, _) in pairwise(ends))
+
+
+def _no_attempts(known: Certain) -> pl.DataFrame:
+    return pl.DataFrame(schema={**_schema(ATTEMPT, pairs.attempt_read(known)), WHO: pl.Int64()})
+
+
+def _schema(table: str, columns: Sequence[str]) -> dict[str, pl.DataType]:
+    types = polars_schema(table)
+    return {name: types[name] for name in columns}
