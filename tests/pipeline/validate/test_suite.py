@@ -10,14 +10,26 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from tests.by_hand import judged_by_hand
 
 from weighbridge.pipeline.validate.contract import contract
 from weighbridge.pipeline.validate.rule import Gravity
-from weighbridge.pipeline.validate.suite import NoneBreaks, NotBelow, Sheet, Verdict, judge, load, suite
+from weighbridge.pipeline.validate.suite import (
+    NoneBreaks,
+    NotBelow,
+    Sheet,
+    Verdict,
+    judge,
+    load,
+    suite,
+    without_spark_connect,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 NONE = NoneBreaks("minimum.queue_us", Gravity.CRITICAL, "is at least 0")
@@ -72,6 +84,42 @@ def test_an_expectation_that_cannot_be_judged_is_a_fault_of_the_program_and_not_
 ) -> None:
     with pytest.raises(RuntimeError, match=r"the rule minimum.queue_us of attempt could not be judged"):
         judge([Sheet("attempt", columns, [NONE])])
+
+
+@pytest.fixture
+def spark_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module of a client of Spark Connect that ends the process when it is imported."""
+    client = tmp_path / "pyspark" / "sql" / "connect"
+    client.mkdir(parents=True)
+    (client / "__init__.py").write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+    (client / "dataframe.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    real = _taken_out("pyspark")
+    yield "pyspark.sql.connect.dataframe"
+    _taken_out("pyspark")
+    sys.modules.update(real)
+
+
+def _taken_out(package: str) -> dict[str, ModuleType]:
+    """What was imported of a package, which is not any more."""
+    mine = [name for name in sys.modules if name.partition(".")[0] == package]
+    return {name: sys.modules.pop(name) for name in mine}
+
+
+def test_the_client_of_spark_connect_cannot_end_the_process_that_validates(spark_client: str) -> None:
+    """Afterwards whoever wants it gets it."""
+    with without_spark_connect(), pytest.raises(ImportError):
+        import_module(spark_client)
+    with pytest.raises(SystemExit):
+        import_module(spark_client)
+
+
+def test_a_client_of_spark_connect_that_is_in_use_stays(spark_client: str) -> None:
+    there = ModuleType("pyspark.sql.connect")
+    sys.modules["pyspark.sql.connect"] = there
+    with without_spark_connect():
+        assert sys.modules["pyspark.sql.connect"] is there
+    assert sys.modules["pyspark.sql.connect"] is there
 
 
 def test_the_process_is_left_as_it_was() -> None:
