@@ -137,7 +137,7 @@ def test_a_strange_key_is_told_what_there_is(tmp_path: Path) -> None:
 
 
 def test_names_of_the_environment_that_are_no_knobs_pass(tmp_path: Path) -> None:
-    env = {"WEIGHBRIDGE_CONFIG": "x", "WEIGHBRIDGE_REAL": "y", "PATH": "z"}
+    env = {"WEIGHBRIDGE_CONFIG": "x", "WEIGHBRIDGE_REAL": "y", "WEIGHBRIDGE_SPARK_EXCHANGE": "/shared", "PATH": "z"}
     assert load(config(tmp_path, ""), env=env) == load(config(tmp_path, ""), env={})
 
 

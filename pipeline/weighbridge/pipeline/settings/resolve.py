@@ -23,6 +23,8 @@ _RESERVED = frozenset(
     {
         *(CONFIG_ENV, "WEIGHBRIDGE_REAL", "WEIGHBRIDGE_REAL_MARKER", "WEIGHBRIDGE_MODELS", "WEIGHBRIDGE_CAPTURE_RAISE"),
         "WEIGHBRIDGE_ROOT_KEY",  # the root key of token ids, where that is how they are kept
+        "WEIGHBRIDGE_SPARK_EXCHANGE",  # the folder that Spark's driver and executors both see
+        "WEIGHBRIDGE_SPARK",
     }
 )
 _BY_NAME = {knob.name: knob for knob in KNOBS}
