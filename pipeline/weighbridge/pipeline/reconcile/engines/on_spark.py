@@ -78,12 +78,19 @@ class OnSpark:
         return read
 
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
-        """The files, with columns that are newer than they as nulls: that is how Spark reads a schema it is told."""
+        """The files, with columns that are newer than they as nulls: that is how Spark reads a schema it is told.
+
+        The day, which no file holds, is that of its folder.
+        """
         types = polars_schema(table)
         told = spark_schema({name: types[name] for name in columns})
         assert told is not None  # every type of a table is among them
-        read: Frame = nw.from_native(self.session.read.schema(told).parquet(*map(_address, files)))
-        return read
+        addresses = [_address(file) for file in files]
+        reader = self.session.read.schema(told)
+        if "day" in columns:
+            reader = reader.option("basePath", addresses[0].rpartition("/day=")[0])
+        read: Frame = nw.from_native(reader.parquet(*addresses))
+        return read.select(*columns)
 
     def kept(self, frame: Frame) -> Frame:
         """The rows as Parquet, computed once: a lost executor does not take them along."""

@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 
 # What the environment says about a cluster; where any of it is set, it alone describes the session that is started.
 DESCRIBED = ("SPARK_REMOTE", "SPARK_CONF_DIR", "SPARK_HOME", "MASTER", "PYSPARK_SUBMIT_ARGS")
+# What a session that is started here has, wherever it runs. Where in Python a column was made is not asked for at every
+# call: our plans are made of thousands of them, and it takes as long as making them.
+STARTED: Mapping[str, str] = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 # Two threads of one Java process that nobody else can reach, with so much memory. Adaptive execution plans every stage
 # anew, which costs more than it saves where all rows are on one host; code of plans as wide as ours is too long to be
 # compiled, and is not worth trying.
 LOCAL: Mapping[str, str] = {
+    **STARTED,
     "spark.master": "local[2]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -25,18 +32,20 @@ LOCAL: Mapping[str, str] = {
     "spark.executor.heartbeatInterval": "60s",
     "spark.network.timeout": "600s",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.maxFields": "40",
 }
 # What our frames need of any session while they are computed. Sums that do not fit have to be errors (ANSI), days are
 # days of UTC; and what Spark infers about columns from the columns they are made of grows with every column that is
-# made of others, until plans as deep as ours are never optimised to an end.
+# made of others, until plans as deep as ours are never optimised to an end. To look after each rule whether a plan is
+# still whole, and to know where in a program each part of it was written, is for those who write Spark.
 NEEDED: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
@@ -54,7 +63,7 @@ def session() -> tuple[SparkSession, bool]:
         return active, False
     builder = SparkSession.builder.appName("weighbridge")
     alone = not any(os.environ.get(name) for name in DESCRIBED)
-    for name, value in (LOCAL if alone else {"spark.ui.showConsoleProgress": "false"}).items():
+    for name, value in (LOCAL if alone else STARTED).items():
         builder = builder.config(name, value)
     try:
         made = builder.getOrCreate()

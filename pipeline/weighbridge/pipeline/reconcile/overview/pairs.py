@@ -143,19 +143,20 @@ def aside(pairs: Frame) -> Frame:
     return nw.concat([side.filter(~nw.col("attempt_lo").is_null()) for side in sides], how="vertical")
 
 
-def matched(attempts: Frame, readings: Frame) -> Frame:
+def matched(attempts: Frame, readings: Frame, kept: Callable[[Frame], Frame] = lambda frame: frame) -> Frame:
     """Whatever was set aside, matched as everywhere else: names, `kind`, `FIGURES` and `home`, the day it belongs to.
 
     Args:
         attempts, readings: rows of the tables with `attempts.COLUMNS_READ` and `reports.COLUMNS_READ`; all rows of
             each key, whatever day they are of.
+        kept: what computes once what is asked for several times, on engines that would compute it each time.
     """
-    known = one.one_per_attempt(attempts)
+    known = kept(one.one_per_attempt(attempts))
     told = many.per_attempt(readings)
     days = (
         readings.group_by(*KEY).agg(told_day=nw.col("day").min()).rename({"attempt_lo": "d_lo", "attempt_hi": "d_hi"})
     )
-    told = told.join(days, how="left", left_on=["r_lo", "r_hi"], right_on=["d_lo", "d_hi"])
+    told = kept(told.join(days, how="left", left_on=["r_lo", "r_hi"], right_on=["d_lo", "d_hi"]))
     seen = known.join(told, how="left", left_on=list(KEY), right_on=["r_lo", "r_hi"])
     sending = nw.col("reports").fill_null(0) - nw.col("empty").fill_null(0)
     figures: dict[str, Expr] = {}

@@ -21,7 +21,10 @@ from weighbridge.pipeline.reconcile.period import ends, month_of
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Both tables, joined day by day in one frame.
+    """Both tables, joined in one frame.
+
+    Of a key that either has twice nothing is joined, so days need not be kept apart: a plan with a join for each day takes
+    longer to make than the join does.
 
     Attributes:
         lake: the lake.
@@ -39,12 +42,11 @@ class Whole:
         """Every outcome: names, `kind`, `FIGURES`."""
         twice = self._twice()
         days = [day for day in self._days() if self.month in {None, month_of(day)}]
-        joined = [self._paired(day, twice) for day in days] or [self._paired(None, twice)]
-        paired = self.engine.kept(nw.concat(joined, how="vertical"))
+        paired = self.engine.kept(self._paired(days, twice))
         aside = self.engine.kept(nw.concat([pairs.aside(paired), twice], how="vertical").unique())
-        whole = pairs.matched(
-            self._set_aside("attempt", one.COLUMNS_READ, aside), self._set_aside("reading", many.COLUMNS_READ, aside)
-        )
+        known = self._set_aside("attempt", one.COLUMNS_READ, aside)
+        told = self._set_aside("reading", many.COLUMNS_READ, aside)
+        whole = pairs.matched(known, told, kept=self.engine.kept)
         if self.month is not None:
             first, last = ends(self.month)
             whole = whole.filter((nw.col("home") >= first) & (nw.col("home") <= last))
@@ -53,31 +55,25 @@ class Whole:
 
     def _set_aside(self, table: str, columns: Sequence[str], keys: Frame) -> Frame:
         """All rows of some keys."""
-        return self.engine.kept(self._dated(table, columns).join(keys, on=LEAD, how="semi"))
+        return self.engine.kept(self._scan(table, self._days(), columns).join(keys, on=LEAD, how="semi"))
 
     def _days(self) -> list[date]:
         return sorted({part.day for parts in self.sides.values() for part in parts if part.day is not None})
 
-    def _paired(self, day: date | None, twice: Frame) -> Frame:
-        known = self._scan("attempt", day, pairs.ATTEMPT_READ).join(twice, on=LEAD, how="anti")
-        told = self._scan("reading", day, pairs.READING_READ).join(twice, on=LEAD, how="anti")
+    def _paired(self, days: Sequence[date], twice: Frame) -> Frame:
+        known = self._scan("attempt", days, pairs.ATTEMPT_READ).join(twice, on=LEAD, how="anti")
+        told = self._scan("reading", days, pairs.READING_READ).join(twice, on=LEAD, how="anti")
         return pairs.paired(pairs.attempt_side(known), pairs.reading_side(told))
 
-    def _scan(self, table: str, day: date | None, columns: Sequence[str]) -> Frame:
-        """The rows of one day; a frame without rows where it has none."""
-        own = [part.address for part in self.sides[table] if part.day == day]
+    def _scan(self, table: str, days: Sequence[date], columns: Sequence[str]) -> Frame:
+        """The rows of some days; a frame without rows where they have none."""
+        own = [part.address for part in self.sides[table] if part.day in days]
         if not own:
             return self.engine.frame(self.lake.scan(table, columns=columns).clear())
         return self.engine.scan(table, own, columns)
 
-    def _dated(self, table: str, columns: Sequence[str]) -> Frame:
-        """All days, with the column `day`, which files do not hold."""
-        stored = [name for name in columns if name != "day"]
-        days = [self._scan(table, day, stored).with_columns(day=nw.lit(day, dtype=nw.Date)) for day in self._days()]
-        return nw.concat(days, how="vertical").select(*columns)
-
     def _twice(self) -> Frame:
         """Second halves of keys that a table has more than once."""
-        keys = [nw.concat([self._scan(t, day, [LEAD]) for day in self._days()], how="vertical") for t in self.sides]
+        keys = [self._scan(table, self._days(), [LEAD]) for table in self.sides]
         counted = [each.group_by(LEAD).agg(rows=nw.len()).filter(nw.col("rows") > 1).select(LEAD) for each in keys]
         return self.engine.kept(nw.concat(counted, how="vertical").unique())
