@@ -2,7 +2,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-system test-full lint types contracts vocabulary facts lock check clean
+.PHONY: demo test test-system test-spark test-full lint types contracts vocabulary facts lock check clean
 
 demo:
 	./setup.sh demo
@@ -13,6 +13,10 @@ test:
 # What takes a server and a worker of the scheduler, or many kills: some minutes more.
 test-system:
 	./setup.sh test -m "system and not slow"
+
+# What starts Spark: installs Java and pyspark where they are missing.
+test-spark:
+	./setup.sh spark
 
 # All of it, the larger samples too.
 test-full:

@@ -3,10 +3,11 @@
 #
 #   ./setup.sh demo [OPTIONS]   install, then run the main job on data the product makes itself (--no-live: without torch)
 #   ./setup.sh test [OPTIONS]   install, then pass the tests (options go to pytest)
+#   ./setup.sh spark [OPTIONS]  install, with pyspark beside it, then pass the tests of the engine Spark
 #   ./setup.sh install [EXTRA]  only install, into .venv
 #
-# As root it installs missing system packages (python3-venv; for the tests chromium and postgresql) with apt-get;
-# otherwise it says which to ask for. PYTHON names another interpreter, VENV another environment.
+# As root it installs missing system packages (python3-venv; for the tests chromium and postgresql; for those of Spark
+# Java) with apt-get; otherwise it says which to ask for. PYTHON names another interpreter, VENV another environment.
 set -euo pipefail
 cd "$(dirname "$0")"
 VENV="${VENV:-.venv}"
@@ -71,6 +72,26 @@ find_chromium() {
     return 1
 }
 
+find_java() { # the one Spark would start is 17 or later
+    local java version
+    java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
+    command -v "$java" >/dev/null || return 1
+    version="$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')"
+    [ "${version:-0}" -ge 17 ]
+}
+
+# In a folder of its own: what an environment with pyspark imports differs, and all other tests are about one without.
+install_spark() {
+    local pins
+    pins="$(grep -E '^(pyspark|py4j)==' constraints.txt)"
+    if [ "$(cat "$VENV/spark/.installed" 2>/dev/null)" = "$pins" ]; then return 0; fi
+    say "setup: installing pyspark into $VENV/spark (a minute or two)"
+    rm -rf "$VENV/spark"
+    # shellcheck disable=SC2086 # one word for each package
+    "$VENV/bin/python" -m pip install --quiet --no-deps --target "$VENV/spark" $pins </dev/null
+    printf '%s\n' "$pins" >"$VENV/spark/.installed"
+}
+
 find_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
 job="${1:-}"
@@ -91,11 +112,20 @@ test)
     export POLARS_MAX_THREADS="${POLARS_MAX_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
     exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
+spark)
+    install pipeline,report,ids,postgres,models,serving,peers,dev
+    find_java || { apt_install openjdk-17-jre-headless || apt_install default-jre-headless; } && find_java \
+        || fail "Spark needs Java 17 or later; install it, or name it: JAVA_HOME=/path/to/java $0 spark"
+    install_spark
+    # Asked for by name, none of them is skipped.
+    export WEIGHBRIDGE_SPARK=1 PYTHONPATH="$(cd "$VENV" && pwd)/spark"
+    exec "$VENV/bin/pytest" -q -n 0 -m spark "$@"
+    ;;
 install)
     install "${1:-pipeline,report,ids,postgres,models,serving,peers,dev}"
     ;;
 *)
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SYSTEM = ("bash", "cat", "cut", "dirname", "env", "id", "sed", "sha256sum")
+SYSTEM = ("bash", "cat", "cut", "dirname", "env", "grep", "id", "rm", "sed", "sha256sum")
 # A Python that is new enough and installs nothing.
 PYTHON = '#!/bin/sh\nif [ "$1" = -m ]; then echo "$@" >>"{told}"; fi\n'
 
@@ -28,6 +28,7 @@ def told(tmp_path: Path) -> Path:
     for name, text in {
         "python": PYTHON.format(told=told),
         "weighbridge": f'#!/bin/sh\necho weighbridge "$@" >>"{told}"\n',
+        "pytest": f'#!/bin/sh\necho "$WEIGHBRIDGE_SPARK" "$PYTHONPATH" pytest "$@" >>"{told}"\n',
     }.items():
         (environment / name).write_text(text)
         (environment / name).chmod(0o755)
@@ -81,6 +82,42 @@ def test_the_demonstration_is_installed_and_run_with_the_options_that_were_given
 def test_a_demonstration_without_the_live_part_needs_no_model_framework(told: Path) -> None:
     assert setup(told, "demo", "--no-live").returncode == 0
     assert "-e .[pipeline,report]" in told.read_text().splitlines()[0]
+
+
+def with_java(told: Path, version: str) -> None:
+    """Put a Java of that version on the path."""
+    system = told.parent / "bin"
+    system.mkdir(exist_ok=True)
+    (system / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    (system / "java").chmod(0o755)
+
+
+def test_spark_is_put_beside_the_environment_and_none_of_its_tests_may_be_skipped(told: Path) -> None:
+    with_java(told, "17.0.15")
+    place = told.parent / ".venv/spark"
+    lock = (told.parent / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lock if line.startswith(("py4j==", "pyspark=="))]
+    (told.parent / ".venv/bin/python").write_text(
+        f'#!/bin/sh\nif [ "$1" = -m ]; then echo "$@" >>"{told}"; {shutil.which("mkdir")} -p "{place}"; fi\n'
+    )
+    assert setup(told, "spark", "-x").returncode == 0
+    _, installed, tested = told.read_text().splitlines()
+    assert installed == f"-m pip install --quiet --no-deps --target .venv/spark {' '.join(pins)}"
+    assert tested == f"1 {place} pytest -q -n 0 -m spark -x"
+    assert setup(told, "spark").returncode == 0
+    assert told.read_text().splitlines()[3:] == [f"1 {place} pytest -q -n 0 -m spark"]
+
+
+@pytest.mark.parametrize("version", ["", "1.8.0_452", "11.0.27"])
+def test_without_a_java_that_is_new_enough_the_tests_of_spark_are_not_skipped_but_refused(
+    told: Path, version: str
+) -> None:
+    if version:
+        with_java(told, version)
+    done = setup(told, "spark")
+    assert done.returncode == 2
+    assert "Java 17 or later" in done.stderr
+    assert "pytest" not in told.read_text()
 
 
 def test_as_root_it_adds_the_system_packages_that_are_missing(told: Path) -> None:
