@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that share what a fixture of their module makes go to one worker, so that it is made once."""
     item.stash[_ID] = item.nodeid
-    if _is_left_to_the_system_tests(item):
+    if item.get_closest_marker("spark") is None and _is_left_to_the_system_tests(item):
         item.add_marker(pytest.mark.system)
     if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
         made = [fixtures[-1].scope for fixtures in item._fixtureinfo.name2fixturedefs.values()]

@@ -94,7 +94,10 @@ def with_java(told: Path, version: str) -> None:
 
 def test_spark_is_put_beside_the_environment_and_none_of_its_tests_may_be_skipped(told: Path) -> None:
     with_java(told, "17.0.15")
-    place = told.parent / ".venv/spark"
+    place, room = told.parent / ".venv/spark", told.parent / "tests/room"
+    room.mkdir(parents=True)
+    (room / "test_one.py").write_text("pytestmark = [pytest.mark.spark]\n")
+    (room / "test_two.py").write_text("pytestmark = [pytest.mark.system]\n")
     lock = (told.parent / "constraints.txt").read_text().splitlines()
     pins = [line for line in lock if line.startswith(("py4j==", "pyspark=="))]
     (told.parent / ".venv/bin/python").write_text(
@@ -103,9 +106,9 @@ def test_spark_is_put_beside_the_environment_and_none_of_its_tests_may_be_skippe
     assert setup(told, "spark", "-x").returncode == 0
     _, installed, tested = told.read_text().splitlines()
     assert installed == f"-m pip install --quiet --no-deps --target .venv/spark {' '.join(pins)}"
-    assert tested == f"1 {place} pytest -q -n 0 -m spark -x"
+    assert tested == f"1 {place} pytest -q -n 0 -m spark -x tests/room/test_one.py"
     assert setup(told, "spark").returncode == 0
-    assert told.read_text().splitlines()[3:] == [f"1 {place} pytest -q -n 0 -m spark"]
+    assert told.read_text().splitlines()[3:] == [f"1 {place} pytest -q -n 0 -m spark tests/room/test_one.py"]
 
 
 @pytest.mark.parametrize("version", ["", "1.8.0_452", "11.0.27"])

@@ -147,9 +147,10 @@ def _expectation(known: Any, expected: NoneBreaks | NotBelow) -> Any:
 
 
 def _context() -> Any:
+    context = _library().get_context(mode="ephemeral")
+    # Not before the library, which is imported with care.
     from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: PLC0415
 
-    context = _library().get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     return context
 
