@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import narwhals as nw
@@ -23,6 +25,15 @@ _TYPES: dict[pl.DataType, Any] = {
     pl.List(pl.String()): nw.List(nw.String()),
     pl.List(pl.Int64()): nw.List(nw.Int64()),
 }
+
+
+_FOLDER = re.compile(r"/day=(\d{4}-\d\d-\d\d)/[^/]*$")
+
+
+def day_of(address: str) -> date | None:
+    """The day of a data file, which is that of its folder; null where it lies in none."""
+    found = _FOLDER.search(address)
+    return date.fromisoformat(found[1]) if found else None
 
 
 def with_columns_of(table: str, stored: Frame, columns: Sequence[str]) -> Frame:

@@ -36,7 +36,10 @@ class Engine(Protocol):
         ...
 
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
-        """Columns of data files of a table, which lie where the engine can read them; at least one file."""
+        """Columns of data files of a table, which lie where the engine can read them; at least one file.
+
+        The day, which no file holds, is that of the file's folder.
+        """
         ...
 
     def kept(self, frame: Frame) -> Frame:

@@ -36,7 +36,8 @@ class OnDuckdb:
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
         """The files, with columns that are newer than they as nulls."""
         paths = [address.removeprefix("file://") for address in files]
-        held = self.connection.read_parquet(paths, hive_partitioning=False, union_by_name=len(paths) > 1)
+        dated = "day" in columns
+        held = self.connection.read_parquet(paths, hive_partitioning=dated, union_by_name=len(paths) > 1)
         return with_columns_of(table, nw.from_native(held), columns)
 
     def kept(self, frame: Frame) -> Frame:

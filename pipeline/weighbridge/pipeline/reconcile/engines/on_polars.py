@@ -11,6 +11,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.words import files as scanned
+from weighbridge.pipeline.reconcile.engines.columns import day_of
 from weighbridge.pipeline.reconcile.engines.engine import POLARS, Frame
 from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
 
@@ -27,7 +28,7 @@ class OnPolars:
 
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
         """The files one after the other."""
-        parts = [Part(None, 0, address) for address in files]
+        parts = [Part(day_of(address), 0, address) for address in files]
         return nw.from_native(pl.concat(rows.select(columns) for _, rows in scanned(table, parts)))
 
     def kept(self, frame: Frame) -> Frame:

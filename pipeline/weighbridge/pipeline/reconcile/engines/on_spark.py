@@ -78,10 +78,7 @@ class OnSpark:
         return read
 
     def scan(self, table: str, files: Sequence[str], columns: Sequence[str]) -> Frame:
-        """The files, with columns that are newer than they as nulls: that is how Spark reads a schema it is told.
-
-        The day, which no file holds, is that of its folder.
-        """
+        """The files, with columns that are newer than they as nulls: that is how Spark reads a schema it is told."""
         types = polars_schema(table)
         told = spark_schema({name: types[name] for name in columns})
         assert told is not None  # every type of a table is among them

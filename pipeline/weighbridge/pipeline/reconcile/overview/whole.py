@@ -23,8 +23,8 @@ from weighbridge.pipeline.reconcile.period import ends, month_of
 class Whole:
     """Both tables, joined in one frame.
 
-    Of a key that either has twice nothing is joined, so days need not be kept apart: a plan with a join for each day takes
-    longer to make than the join does.
+    Of a key that either has twice nothing is joined, so days need not be kept apart: a plan with a join for each day
+    takes longer to make than the join does.
 
     Attributes:
         lake: the lake.
