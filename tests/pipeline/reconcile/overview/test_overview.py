@@ -141,7 +141,7 @@ def _day(draw: random.Random) -> date:
 def slow(lake: Lake, month: str | None) -> pl.DataFrame:
     """The general way, on Polars: one lazy frame, nothing merged, packed or spilled."""
     with using("polars") as engine:
-        whole = Whole(lake, engine, {t: lake.parts(t) for t in ("attempt", "reading")}, month)
+        whole = Whole(engine, {t: lake.parts(t) for t in ("attempt", "reading")}, month)
         return in_order(engine.collected(grouped(whole.rows())))
 
 

@@ -27,6 +27,7 @@ import polars as pl
 from weighbridge.pipeline.lake.committed import Committed
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.footer import footer
+from weighbridge.pipeline.lake.shape import empty
 from weighbridge.pipeline.lake.words import files
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.match import attempts as one
@@ -196,7 +197,7 @@ class _Work:
         return told.with_columns(columns).rename({"p95": P95})
 
     def _matched(self, bucket: dict[str, pl.DataFrame]) -> pl.DataFrame:
-        held = {name: bucket.get(name, self.lake.scan(name, columns=_WIDE[name]).clear().collect()) for name in _WIDE}
+        held = {name: bucket.get(name, empty(name).select(_WIDE[name])) for name in _WIDE}
         rows = collected(pairs.matched(frame_of(held[ATTEMPT]), frame_of(held[READING])))
         if self.month is not None:
             rows = rows.filter(pl.col("home").dt.strftime("%Y-%m") == self.month)

@@ -37,7 +37,7 @@ def overview(lake: Committed, *, month: str | None = None, engine: str = POLARS)
         return pl.DataFrame(schema=SCHEMA)
     with using(engine) as made:
         if made.name == SPARK:
-            whole = Whole(lake, made, {"attempt": attempts, "reading": readings}, month)
+            whole = Whole(made, {"attempt": attempts, "reading": readings}, month)
             return in_order(made.collected(grouped(whole.rows())))
         with tempfile.TemporaryDirectory(prefix="weighbridge-overview-") as folder:
             return in_order(merged(lake, attempts, readings, month=month, limits=Limits(Path(folder))))

@@ -8,8 +8,8 @@ from datetime import date
 
 import narwhals as nw
 
-from weighbridge.pipeline.lake.committed import Committed
 from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.shape import empty
 from weighbridge.pipeline.reconcile.engines import Engine
 from weighbridge.pipeline.reconcile.frames import Frame
 from weighbridge.pipeline.reconcile.match import attempts as one
@@ -27,13 +27,11 @@ class Whole:
     takes longer to make than the join does.
 
     Attributes:
-        lake: the lake.
         engine: what computes.
         sides: table -> its files; at least one of them has any.
         month: whose attempts are told; null where all are.
     """
 
-    lake: Committed
     engine: Engine
     sides: Mapping[str, Sequence[Part]]
     month: str | None
@@ -69,7 +67,7 @@ class Whole:
         """The rows of some days; a frame without rows where they have none."""
         own = [part.address for part in self.sides[table] if part.day in days]
         if not own:
-            return self.engine.frame(self.lake.scan(table, columns=columns).clear())
+            return self.engine.frame(empty(table).select(columns))
         return self.engine.scan(table, own, columns)
 
     def _twice(self) -> Frame:
