@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
-from weighbridge.pipeline.lake.order import MARK, Order, order_of
+from weighbridge.pipeline.lake.order import MARK, Order
 from weighbridge.pipeline.lake.place import Place
-from weighbridge.pipeline.lake.words import files
 from weighbridge.schemas.table import Table
 
 
@@ -71,12 +70,6 @@ def footer(place: Place, about: Table, part: Part, ask: Sequence[str] = ()) -> F
         stretches.append(Stretch(first, group.num_rows, least, most))
         first += group.num_rows
     return Footer(order, tuple(stretches), *_values(held, ask))
-
-
-def checked(about: Table, part: Part) -> Order:
-    """The order of the rows of a file, found by reading its first key column."""
-    ((_, rows),) = files(about.name, [part])
-    return order_of(rows.select(about.key[0]).collect(engine="streaming")[about.key[0]])
 
 
 def _values(held: pq.FileMetaData, ask: Sequence[str]) -> tuple[frozenset[str], dict[str, int], dict[str, str]]:

@@ -1,8 +1,8 @@
-"""The order of rows inside a data file: checked when the file is written, told in its footer, and believed from there.
+"""The order of rows inside a data file: checked when the file is written, and told in its footer.
 
 A join that is told its rows are sorted does not look again: on rows that are not, it loses matches in silence. So a
-file says in its own footer that its first key column rises, because whoever wrote it looked; of a file that does not
-say so (another writer's, or one of an earlier version) the column itself is read before anybody relies on it.
+file says in its own footer how its first key column goes, because whoever wrote it looked. A reader plans by that, and
+looks at the rows themselves before it relies on it: a file may be another writer's.
 """
 
 from __future__ import annotations

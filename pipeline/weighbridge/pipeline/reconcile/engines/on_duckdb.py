@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +18,16 @@ import polars as pl
 from weighbridge.pipeline.reconcile.engines.columns import with_columns_of
 from weighbridge.pipeline.reconcile.engines.engine import DUCKDB, Frame
 from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
+from weighbridge.schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _NUMBERS = count()
+# How much memory DuckDB may take before it spills, in its own words ("4GB", "50%").
+MEMORY = "WEIGHBRIDGE_DUCKDB_MEMORY"
+# Rows on their way into and out of it lie in the same process.
+_HALF = "50%"
 
 
 @dataclass(slots=True)
@@ -65,12 +75,35 @@ class OnDuckdb:
 
 
 def engine() -> OnDuckdb:
-    """The connection of this process, with as many threads as Polars has.
+    """The connection of this process, with as many threads as Polars has and at most half of the memory.
 
-    Narwhals computes some functions on that one whatever relation it is given, and relations of two do not mix.
+    Narwhals computes some functions on that one whatever relation it is given, and relations of two do not mix. What is
+    too much for it spills into a folder of its own, not into whatever folder the process was started in.
+
+    Raises:
+        ConfigError: `MEMORY` says what is no amount of memory.
     """
     import duckdb  # noqa: PLC0415 - an optional package
 
     connection = duckdb.default_connection()
     connection.execute(f"SET threads = {pl.thread_pool_size()}")
+    memory = os.environ.get(MEMORY) or _HALF
+    try:
+        connection.execute("SET memory_limit = ?", [memory])
+    except duckdb.Error as error:
+        raise ConfigError(
+            f"{MEMORY} is no amount of memory ({type(error).__name__}): give one like 4GB or 50%, or leave it out"
+        ) from None
+    # Once rows have spilled, DuckDB takes no other folder.
+    if connection.execute("SELECT current_setting('temp_directory')").fetchall() != [(_spilled(),)]:
+        with suppress(duckdb.NotImplementedException):
+            connection.execute("SET temp_directory = ?", [_spilled()])
     return OnDuckdb(connection)
+
+
+@cache
+def _spilled() -> str:
+    """Where rows go that do not fit, as long as the process lives."""
+    folder = tempfile.TemporaryDirectory(prefix="weighbridge-duckdb-")
+    atexit.register(folder.cleanup)
+    return folder.name

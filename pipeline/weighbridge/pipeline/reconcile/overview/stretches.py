@@ -17,6 +17,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.footer import Footer
+from weighbridge.pipeline.lake.order import Order
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.lake.words import files
@@ -146,9 +147,10 @@ class Cutter:
 
 
 def _apart(said: Footer) -> bool:
-    """Whether every row group says where its keys end, and none reaches into the next."""
+    """Whether every row group says where its keys end, none reaches into the next, and the file says no other."""
     ends = [(each.least, each.most) for each in said.stretches if each.least is not None and each.most is not None]
-    return len(ends) == len(said.stretches) and all(most <= least for (_, most), (least, _) in pairwise(ends))
+    told = said.order is not Order.NONE and len(ends) == len(said.stretches)
+    return told and all(most <= least for (_, most), (least, _) in pairwise(ends))
 
 
 def _no_attempts(known: Certain) -> pl.DataFrame:
