@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from altair import Chart as Drawing
+from altair.utils.schemapi import debug_mode
 from tests.pipeline.report.conftest import World, rich
 
 from weighbridge.pipeline.report import sections
@@ -22,6 +24,7 @@ from weighbridge.pipeline.report.sheet import (
     Tiles,
     sheets_of,
 )
+from weighbridge.pipeline.report.svg import WIDE
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.discovery import declared
 from weighbridge.schemas.tables import TABLES
@@ -98,6 +101,18 @@ def test_prose_has_no_numbers_but_figures(march: Viewed) -> None:
             for prose in proses(block):
                 words = "".join(part for part in prose.parts if isinstance(part, str))
                 assert not DIGITS.search(words), (section.anchor, words)
+
+
+def test_charts_are_what_vega_lite_allows(march: Viewed) -> None:
+    """Pages are drawn without asking, so it is asked here; and that makes no other picture."""
+    charts = [block for _, blocks in contents(march(rich())) for block in blocks if isinstance(block, Chart)]
+    for chart in charts:
+        with debug_mode(False):
+            unasked = chart.draw(WIDE)
+        assert unasked == chart.draw(WIDE)
+        Drawing.from_dict({**unasked}, validate=True)
+    with pytest.raises(Exception, match="lorry"):
+        Drawing.from_dict({**charts[0].draw(WIDE), "mark": "lorry"}, validate=True)
 
 
 def test_charts_show_a_sheet_of_the_report(march: Viewed) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +28,16 @@ from weighbridge.schemas.tables import TABLES
 _FILE = {"path": pl.String, "size": pl.Int64, "rows": pl.Int64, "day": pl.Date}
 
 
+# So many lakes of a process have their tables kept in mind.
+_LAKES = 4
+
+
+@lru_cache(maxsize=_LAKES)
+def _memory(_: str) -> tuple[Handles, SmallTables]:
+    """What is known of the tables of a lake: the steps of a night open it one after the other."""
+    return Handles(), SmallTables()
+
+
 class Committed:
     """Tables by day, as they were committed last.
 
@@ -37,8 +48,7 @@ class Committed:
     def __init__(self, root: Path | str) -> None:
         """Name a lake."""
         self.place = Place(str(root))
-        self._handles = Handles()
-        self._small = SmallTables()
+        self._handles, self._small = _memory(str(root))
 
     @classmethod
     def open(cls, root: Path | str) -> Self:
@@ -101,10 +111,7 @@ class Committed:
 
     def rows(self, table: str) -> int:
         """How many rows a table has, from the statistics of its files."""
-        opened = self._opened(table)
-        if opened is None:
-            return 0
-        return int(pl.DataFrame(opened.get_add_actions(flatten=True))["num_records"].cast(pl.Int64).sum())
+        return int(self._files(table)["rows"].sum())
 
     def counts(self, table: str) -> dict[date | None, int]:
         """Day -> how many rows it has, from the statistics of its files; null stands for a table not kept by day."""
@@ -170,7 +177,9 @@ class Committed:
         """A table to read from: in memory where it is small. Of content nothing is kept longer than it is needed."""
         if self.place.local is None or about.domain is Domain.CONTENT:
             return self._scanned(about, opened)
-        small = self._small.rows(Path(self._uri(about.name)), opened, lambda: self._scanned(about, opened).collect())
+        folder = Path(self._uri(about.name))
+        files = self._handles.told(folder, opened, lambda: self._listed(opened))
+        small = self._small.rows(folder, opened, files, lambda: self._scanned(about, opened).collect())
         return self._scanned(about, opened) if small is None else small.lazy()
 
     def _scanned(self, about: Table, opened: DeltaTable) -> pl.LazyFrame:
@@ -185,6 +194,12 @@ class Committed:
         opened = self._opened(table)
         if opened is None:
             return pl.DataFrame(schema=_FILE)
+        if self.place.local is None:
+            return self._listed(opened)
+        return self._handles.told(Path(self._uri(table)), opened, lambda: self._listed(opened))
+
+    @staticmethod
+    def _listed(opened: DeltaTable) -> pl.DataFrame:
         files = pl.DataFrame(opened.get_add_actions(flatten=True))
         day = pl.col("partition.day") if "partition.day" in files.columns else pl.lit(None, dtype=pl.Date)
         return files.select("path", size="size_bytes", rows="num_records", day=day).cast(_FILE)  # type: ignore[arg-type]

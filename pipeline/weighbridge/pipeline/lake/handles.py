@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 from deltalake import DeltaTable
 
 _LOG = "_delta_log"
@@ -25,6 +26,7 @@ class Handles:
     def __init__(self) -> None:
         """Know no table yet."""
         self._kept: dict[Path, tuple[Look, DeltaTable | None]] = {}
+        self._told: dict[Path, tuple[DeltaTable, pl.DataFrame]] = {}
         self._turn = threading.Lock()
 
     def get(self, folder: Path, opening: Callable[[], DeltaTable | None]) -> DeltaTable | None:
@@ -42,6 +44,32 @@ class Handles:
             with self._turn:
                 self._kept[folder] = (look, opened)
         return opened
+
+    def keep(self, folder: Path, committed: DeltaTable) -> None:
+        """The table in `folder` after a commit through this very handle, which commits no more.
+
+        Where somebody else committed since, it is not the last version any more, and the next one who asks opens it.
+        """
+        look = _look(folder / _LOG)
+        committed.update_incremental()
+        if look is not None and _last(look) == committed.version():
+            with self._turn:
+                self._kept[folder] = (look, committed)
+
+    def told(self, folder: Path, opened: DeltaTable, asking: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        """What the version of the table in `folder` that was opened says of its files, asked once."""
+        with self._turn:
+            known = self._told.get(folder)
+        if known is None or known[0] is not opened:
+            known = opened, asking()
+            with self._turn:
+                self._told[folder] = known
+        return known[1]
+
+
+def _last(look: Look) -> int | None:
+    """The number of the last commit of a log."""
+    return max((int(name[:20]) for name, *_ in look if name.endswith(".json") and name[:20].isdigit()), default=None)
 
 
 _NO_LOG: Look = frozenset({("", 0, 0, 0)})

@@ -248,3 +248,5 @@ class Lake(Committed):
             partition_by=["day"] if about.daily else [],
             commit_properties=CommitProperties(custom_metadata=dict(note)),
         )
+        if self.place.local is not None:
+            self._handles.keep(Path(self._uri(about.name)), opened)

@@ -39,18 +39,21 @@ class SmallTables:
         self._held: dict[Path, _Held] = {}
         self._turn = threading.Lock()
 
-    def rows(self, folder: Path, opened: DeltaTable, reading: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
+    def rows(
+        self, folder: Path, opened: DeltaTable, files: pl.DataFrame, reading: Callable[[], pl.DataFrame]
+    ) -> pl.DataFrame | None:
         """All rows of the table in `folder`; null where it is not small, or cannot be read just now.
 
         Args:
             folder: where it lies.
             opened: its version; another one is another object.
+            files: path and rows of its files.
             reading: reads it.
         """
         with self._turn:
             held = self._held.get(folder)
         if held is None or held.opened is not opened:
-            held = _Held(opened, _files(folder, opened), (), None)
+            held = _Held(opened, _paths(folder, files), (), None)
         if not held.paths:
             with self._turn:
                 self._held[folder] = held
@@ -72,12 +75,9 @@ class SmallTables:
             self._held.pop(folder, None)
 
 
-def _files(folder: Path, opened: DeltaTable) -> tuple[Path, ...]:
+def _paths(folder: Path, files: pl.DataFrame) -> tuple[Path, ...]:
     """The files of a small table; none where it is not small, or does not tell how many rows it has."""
-    files = pl.DataFrame(opened.get_add_actions(flatten=True))
-    if files.height > FILES or "num_records" not in files.columns or files["num_records"].null_count():
-        return ()
-    if int(files["num_records"].cast(pl.Int64).sum()) > ROWS:
+    if files.height > FILES or files["rows"].null_count() or int(files["rows"].sum()) > ROWS:
         return ()
     return tuple(folder / path for path in files["path"])
 

@@ -35,7 +35,7 @@ _FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
 
 
 def _spec(chart: alt.Chart | alt.LayerChart) -> Mapping[str, Any]:
-    spec: Mapping[str, Any] = chart.to_dict()
+    spec: Mapping[str, Any] = chart.to_dict(validate=False)
     return spec
 
 

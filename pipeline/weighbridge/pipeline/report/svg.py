@@ -13,6 +13,7 @@ from functools import lru_cache
 from html import escape
 
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from weighbridge.pipeline.report.sheet import Chart
 
@@ -33,7 +34,9 @@ _DROPPED = re.compile(r' (?:class|aria-[a-z]+|role|pointer-events|xmlns(?::[a-z]
 
 def picture(chart: Chart, width: int) -> str:
     """The chart as an SVG element, drawn for a plot `width` pixels wide, with title and description for readers."""
-    drawn = _drawn(json.dumps(chart.draw(width)))
+    # Specifications are held to the schema of Vega-Lite by a test: to do so for every page takes longer than drawing.
+    with debug_mode(False):
+        drawn = _drawn(json.dumps(chart.draw(width)))
     name = f"{chart.name}_{width}"
     return _opened(_renamed(_DROPPED.sub("", drawn), name), chart, name)
 

@@ -12,6 +12,7 @@ from weighbridge.pipeline.lake.figures import LARGEST
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.match.reports import COLUMNS_READ, per_attempt
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.schemas.enumerations import Direction, PriceBasis, PriceStatus, SharedMeasure
 from weighbridge.schemas.tables import UNASSIGNED
 
@@ -49,7 +50,7 @@ def facts(lake: Lake, days: Sequence[date]) -> Facts:
     """
     known = _reconciled(lake, days)
     keys = known.select(KEY)
-    told = collected(per_attempt(frame_of(_of(lake, "reading", COLUMNS_READ, keys))))
+    told = collected(by_recipe(per_attempt, frame_of(_of(lake, "reading", COLUMNS_READ, keys))))
     money, currencies = _amounts(lake, keys)
     reported = told.select(
         attempt_lo="r_lo",
