@@ -67,6 +67,20 @@ def test_two_books_are_told_apart_price_by_price(weighbridge: Run, tmp_path: Pat
     assert (same.code, "0 differences" in same.out) == (0, True)
 
 
+def test_a_file_of_one_model_is_compared_with_that_model_alone(weighbridge: Run, tmp_path: Path) -> None:
+    """All others of the shipped book are one count for each provider, and rows only where they are asked for."""
+    own = book(tmp_path, "own.toml", "2")
+    told = weighbridge("prices", "diff", "shipped", own, "--json").json
+    assert {(each["provider"], each["model"]) for each in told["differences"]} == {("openai", "gpt-4o-2024-08-06")}
+    counts = {each["provider"]: (each["change"], each["models"]) for each in told["only_one_has"]}
+    assert counts["anthropic"][0] == counts["openai"][0] == "removed"
+    assert counts["openai"][1] > 20
+    shown = weighbridge("prices", "diff", "shipped", own)
+    assert f"only one book has {counts['openai'][1]} models of openai (removed): --all" in shown.out
+    every = weighbridge("prices", "diff", "shipped", own, "--all", "--json").json
+    assert len({each["model"] for each in every["differences"] if each["provider"] == "openai"}) > 20
+
+
 def test_what_another_book_makes_of_a_month_is_a_finding_of_it(weighbridge: Run, home: Path, tmp_path: Path) -> None:
     """1,000 tokens at 2 instead of 2.5 a million are 0.0005 less."""
     old, new = book(tmp_path, "old.toml", "2.5"), book(tmp_path, "new.toml", "2")
@@ -79,7 +93,7 @@ def test_what_another_book_makes_of_a_month_is_a_finding_of_it(weighbridge: Run,
     assert [each["code"] for each in listed.json if each["code"].startswith("price_")] == ["price_changed"]
     # The same book twice: nothing is different, and the finding of before is gone.
     again = weighbridge("prices", "diff", old, old, "--lake", "2026-04", "--config", home, "--json")
-    assert (again.code, again.json) == (0, {"differences": [], "findings": []})
+    assert (again.code, again.json) == (0, {"differences": [], "only_one_has": [], "findings": []})
 
 
 def test_a_price_that_the_other_book_lacks_is_missing(weighbridge: Run, home: Path, tmp_path: Path) -> None:

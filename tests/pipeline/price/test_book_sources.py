@@ -16,7 +16,7 @@ import pytest
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.keys import KEYS, PriceKey
 from weighbridge.pipeline.price.row import PriceRow
-from weighbridge.pipeline.price.terms import Terms
+from weighbridge.pipeline.price.terms import Served, Terms
 from weighbridge.schemas.enumerations import FeeKind, Modality, TokenClass
 
 GENAI_STATE = date(2026, 8, 21)
@@ -136,7 +136,7 @@ def test_every_price_under_other_terms_or_above_a_length_is_that_of_litellm(shar
     sources = Sources(shared_real / "prices")
     seen: Counter[str] = Counter()
     for row in PriceBook.load().rows:
-        if row.provider in PASSED_ON:
+        if row.provider in PASSED_ON or row.terms.region or row.terms.hours or row.terms.service_tier == "fast":
             continue
         entry = sources.entry(row)
         ending = "" if row.terms == Terms() else TERMS[row.terms]
@@ -155,6 +155,52 @@ def test_every_price_under_other_terms_or_above_a_length_is_that_of_litellm(shar
         assert all(tier.rule == "cliff" and not tier.counted for tier in row.above)
     assert len(seen) == 7
     assert min(seen.values()) > 5, seen
+
+
+@pytest.mark.real
+def test_regions_and_the_fast_tier_cost_as_many_times_more_as_litellm_says(shared_real: Path) -> None:
+    sources, book = Sources(shared_real / "prices"), PriceBook.load()
+    seen: Counter[str] = Counter()
+    for row in book.rows:
+        if row.terms.region is None and row.terms.service_tier != "fast":
+            continue
+        entry = sources.entry(row)
+        special = entry.get("provider_specific_entry") or {}
+        name = row.terms.region or "fast"
+        told = special.get(name, entry.get(f"regional_processing_uplift_multiplier_{name}"))
+        usual = book.find(row.provider, row.model, LITELLM_SEEN, Served(batch=row.terms.batch))
+        assert usual is not None, row.where
+        assert row.prices == {cell: price * Decimal(repr(told)) for cell, price in usual.prices.items()}, row.where
+        assert [(tier.above, tier.prices) for tier in row.above] == [
+            (tier.above, {cell: price * Decimal(repr(told)) for cell, price in tier.prices.items()})
+            for tier in usual.above
+        ]
+        assert row.fees == usual.fees
+        seen[f"{row.provider} {name}"] += 1
+    assert set(seen) == {"anthropic us", "anthropic fast", "openai eu", "openai us"}
+    assert min(seen.values()) > 2, seen
+
+
+@pytest.mark.real
+def test_prices_off_peak_hold_in_the_hours_of_litellm(shared_real: Path) -> None:
+    sources, book = Sources(shared_real / "prices"), PriceBook.load()
+    names = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    seen = 0
+    for model in sorted({row.model for row in book.rows if row.terms.hours}):
+        rows = [row for row in book.rows if row.model == model and row.terms.hours]
+        entry = sources.entry(rows[0])["off_peak_pricing"]
+        told = set()
+        for window in entry["windows"]:
+            spans = [window["hours_utc"]] if isinstance(window["hours_utc"], str) else window["hours_utc"]
+            days = f"{names[window['weekdays'][0] - 1]}-{names[window['weekdays'][-1] - 1]}"
+            told |= {f"{days} {span[:6]}{span[6:].replace('00:00', '24:00')} UTC" for span in spans}
+        assert {str(row.terms.hours) for row in rows} == told
+        for row in rows:
+            seen += 1
+            for field, key in (("input", "input"), ("output", "output"), ("cache_read_input", "cache_read")):
+                cost = Decimal(repr(entry[f"{field}_token_cost" if "read" in field else f"{field}_cost_per_token"]))
+                assert row.prices[KEYS[key][0]] == cost * MILLION
+    assert seen == 12
 
 
 @pytest.mark.real

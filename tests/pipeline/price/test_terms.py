@@ -287,7 +287,30 @@ def test_what_the_terms_were_stands_beside_the_amount(tmp_path: Path) -> None:
 
 
 def test_hours_are_written_as_they_are_read() -> None:
-    assert str(Hours.of("16:30-00:30 UTC")) == "16:30-00:30 UTC"
+    for text in ("16:30-00:30 UTC", "Mon-Fri 10:00-24:00 UTC", "Sat-Sun 00:00-24:00 Asia/Tokyo", "Sun 22:00-02:00 UTC"):
+        assert str(Hours.of(text)) == text
+    for text in ("Mon-Fri 10:00-24:30 UTC", "Mo 10:00-11:00 UTC", "24:00-10:00 UTC", "Mon-Fri 10:00-10:00 UTC"):
+        with pytest.raises(ValueError, match=r"span of hours|ends when it begins"):
+            Hours.of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("Mon-Fri 10:00-24:00 UTC", "Fri 10:00, Fri 23:59, Mon 10:00"),
+        ("Sat-Sun 00:00-24:00 UTC", "Sat 00:00, Sat 10:00, Sat 15:30, Sun 21:59, Sun 23:00, Sun 23:59"),
+        ("Sun 22:00-02:00 UTC", "Sun 23:00, Sun 23:59, Mon 01:59"),
+        ("Sat-Mon 09:00-11:00 UTC", "Sat 10:00, Mon 10:00"),
+        ("Sat 23:00-24:00 Asia/Shanghai", "Sat 15:30"),
+    ],
+)
+def test_hours_of_some_days_of_the_week_begin_on_these(text: str, held: str) -> None:
+    """4 December 2026 is a Friday."""
+    days = {"Fri": 4, "Sat": 5, "Sun": 6, "Mon": 7}
+    asked = ("Fri 01:00", "Fri 09:59", "Fri 10:00", "Fri 23:59", "Sat 00:00", "Sat 10:00", "Sat 15:30", "Sun 21:59",
+             "Sun 23:00", "Sun 23:59", "Mon 01:59", "Mon 02:00", "Mon 10:00")  # fmt: skip
+    moments = {at: datetime(2026, 12, days[at[:3]], int(at[4:6]), int(at[7:]), tzinfo=UTC) for at in asked}
+    assert [name for name, at in moments.items() if Hours.of(text).hold_at(at)] == held.split(", ")
 
 
 def test_the_tier_asked_for_counts_where_the_report_names_none(tmp_path: Path) -> None:

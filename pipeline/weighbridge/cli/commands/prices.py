@@ -70,15 +70,17 @@ def diff(
     month: Annotated[
         str | None, typer.Option("--lake", metavar="YYYY-MM", help="Also: what B changes on the amounts of this month.")
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Models that only one of both has, too, row by row.")] = False,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
     """Show what is different between two price books, price by price; exit 1 where anything is.
 
+    Models that only one of both has are counted, and compared with --all only: a file of a few says nothing of others.
     With --lake the differences of a month's amounts are findings of that month; no amount is changed by them.
     """
-    from weighbridge.pipeline.price.difference import differences, rows_on
+    from weighbridge.pipeline.price.difference import claimed_by_both, differences, rows_on
     from weighbridge.pipeline.price.repriced import write_repriced
     from weighbridge.schemas.errors import ConfigError
 
@@ -90,14 +92,23 @@ def diff(
 
     (one, since), (other, until) = (_side(text, own) for text in (before, after))
     dated = since is None and until is None
-    found = differences(rows_on(one.rows, since), rows_on(other.rows, until), dated=dated)
+    rows, others = rows_on(one.rows, since), rows_on(other.rows, until)
+    found = differences(rows, others, dated=dated)
+    shared, unclaimed = claimed_by_both(found, rows, others)
+    found = found if every else shared
     findings: list[Finding] = []
     if month is not None:
         books = [_on(book, day) for book, day in ((one, since), (other, until))]
         findings = write_repriced(home_of(ctx, config, log_level).lake(), month, *books)
     if as_json:
         changes = [{"code": each.code, **each.subject, "rows": each.rows, "amount": each.amount} for each in findings]
-        write_json({"differences": [asdict(each) for each in found], "findings": changes})
+        write_json(
+            {
+                "differences": [asdict(each) for each in found],
+                "only_one_has": [each._asdict() for each in unclaimed],
+                "findings": changes,
+            }
+        )
     else:
         names = ["change", "provider", "model", "terms", "from", "price", "A", "B", "%"]
         cells: list[list[object]] = [
@@ -106,6 +117,8 @@ def diff(
         ]
         write_table(names, cells)
         write_line(f"\n{counted(len(found), 'difference')}")
+        for only in () if every else unclaimed:
+            write_line(f"only one book has {counted(only.models, 'model')} of {only.provider} ({only.change}): --all")
         for each in findings:
             about = ", ".join(each.subject.values())
             write_line(

@@ -13,11 +13,9 @@ _MINUTE = pl.Datetime("us", "UTC")
 
 
 def arrivals_of(records: Records, book: PriceBook) -> pl.LazyFrame:
-    """The attempts that say anything about terms which a price of the book hangs on."""
+    """What attempts may say about terms which a price of the book hangs on."""
     attempts = records.scan("attempt", columns=list(ARRIVAL_COLUMNS))
-    if book.by_the_hour:
-        return attempts
-    return attempts.filter(pl.col("tier_requested").is_not_null())
+    return attempts if book.by_the_hour else attempts.filter(pl.col("tier_requested").is_not_null())
 
 
 def with_arrivals(
@@ -34,7 +32,10 @@ def with_arrivals(
         book: the prices.
         arrivals: rows of `attempt`; null: nothing is known.
     """
-    told = _told(readings, arrivals)
+    models = readings.select("provider", "model").unique()
+    timed = pl.Series("_timed", [book.hangs_on_hours(*model) for model in models.iter_rows()], dtype=pl.Boolean)
+    models = models.with_columns(timed)
+    told = _told(readings, arrivals, models)
     if told is None or told.is_empty():
         return readings.with_columns(_minute=pl.lit(None, dtype=_MINUTE), _tier=pl.col("service_tier"))
     single = pl.when(pl.col("tier_requested").drop_nulls().n_unique() == 1).then(
@@ -45,25 +46,24 @@ def with_arrivals(
     found = readings.join(own, on=[*_KEY, "source"], how="left", maintain_order="left").join(
         others, on=list(_KEY), how="left", maintain_order="left"
     )
-    models = readings.select("provider", "model").unique()
-    timed = pl.Series("_timed", [book.hangs_on_hours(*model) for model in models.iter_rows()], dtype=pl.Boolean)
-    found = found.join(
-        models.with_columns(timed), on=["provider", "model"], how="left", nulls_equal=True, maintain_order="left"
-    )
+    found = found.join(models, on=["provider", "model"], how="left", nulls_equal=True, maintain_order="left")
     minute = pl.coalesce("_own", "_any").dt.truncate("1m").cast(_MINUTE)
     return found.with_columns(
         _minute=pl.when("_timed").then(minute), _tier=pl.coalesce("service_tier", "_own_tier", "_any_tier")
     ).drop("_own", "_any", "_own_tier", "_any_tier", "_timed")
 
 
-def _told(readings: pl.DataFrame, arrivals: pl.DataFrame | pl.LazyFrame | None) -> pl.DataFrame | None:
-    """The last revision of the attempts of these readings."""
+def _told(
+    readings: pl.DataFrame, arrivals: pl.DataFrame | pl.LazyFrame | None, models: pl.DataFrame
+) -> pl.DataFrame | None:
+    """The last revision of the attempts of these readings; where no price hangs on the hour, of those with a tier."""
     if arrivals is None:
         return None
+    told = arrivals.lazy().select(ARRIVAL_COLUMNS)
+    if not models["_timed"].any():
+        told = told.filter(pl.col("tier_requested").is_not_null())
     return (
-        arrivals.lazy()
-        .select(ARRIVAL_COLUMNS)
-        .join(readings.lazy().select(_KEY).unique(), on=list(_KEY), how="semi")
+        told.join(readings.lazy().select(_KEY).unique(), on=list(_KEY), how="semi")
         .filter(pl.col("revision") == pl.col("revision").max().over(*_KEY, "source"))
         .collect()
     )

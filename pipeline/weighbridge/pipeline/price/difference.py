@@ -6,11 +6,13 @@ held against each other price by price: those of the row, those above lengths of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal
 from enum import StrEnum
+from typing import NamedTuple
 
 from weighbridge.pipeline.price.keys import cell_name
 from weighbridge.pipeline.price.row import PriceRow
@@ -52,6 +54,14 @@ class PriceDifference:
     percent: Decimal | None = None
 
 
+class Unclaimed(NamedTuple):
+    """How many models of a provider only one book has a row of: removed where the second lacks them, added else."""
+
+    change: Change
+    provider: str
+    models: int
+
+
 def rows_on(rows: Iterable[PriceRow], day: date | None) -> list[PriceRow]:
     """The rows that hold on a day, without the days they hold on; all as they are where null."""
     return [row for row in rows if day is None or row.holds_on(day)]
@@ -73,6 +83,24 @@ def differences(before: Iterable[PriceRow], after: Iterable[PriceRow], *, dated:
         elif left.price_id != right.price_id:
             found += _changed(line, left, right)
     return found
+
+
+def claimed_by_both(
+    found: Iterable[PriceDifference], before: Iterable[PriceRow], after: Iterable[PriceRow]
+) -> tuple[list[PriceDifference], list[Unclaimed]]:
+    """The differences of models that both books have a row of, and how many models only one of them has.
+
+    A file of a few models says nothing of all others, so that it lacks them is no difference of prices.
+
+    Args:
+        found: what `differences` gives.
+        before, after: the same rows.
+    """
+    one, other = ({(row.provider, str(row.match), row.model) for row in rows} for rows in (before, after))
+    shared = [each for each in found if (each.provider, each.match, each.model) in one & other]
+    counts = Counter((provider, Change.REMOVED) for provider, *_ in one - other)
+    counts.update((provider, Change.ADDED) for provider, *_ in other - one)
+    return shared, [Unclaimed(change, provider, models) for (provider, change), models in sorted(counts.items())]
 
 
 def _by_line(rows: Iterable[PriceRow], *, dated: bool) -> dict[_Line, PriceRow]:

@@ -16,55 +16,75 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 DEFAULT, AUTO = "default", "auto"
 # A region that is everywhere has no price of its own.
 EVERYWHERE = "global"
-_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d) ([A-Za-z][A-Za-z0-9_+/-]{1,63})")
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAY = "|".join(_DAYS)
+_HOURS = re.compile(
+    rf"(?:({_DAY})(?:-({_DAY}))? )?"
+    r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]|24(?=:00)):([0-5]\d) ([A-Za-z][A-Za-z0-9_+/-]{1,63})"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Some hours of each day.
+    """Some hours of each day, or of some days of the week.
 
     Attributes:
         begin, end: local minute of the day, the first inclusive, the second exclusive; an end before its begin is on
             the next day.
         zone: name of the time zone whose clock they are read from.
+        days: first and last day of the week they begin on, Monday is 0; a last before its first is in the next week.
+            Null: every day.
     """
 
     begin: int
     end: int
     zone: str
+    days: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, text: str) -> Hours:
-        """From "16:30-00:30 UTC".
+        """From "16:30-00:30 UTC", or "Mon-Fri 10:00-24:00 UTC".
 
         Raises:
             ValueError: it is no such text; the message says what to write.
         """
         found = _HOURS.fullmatch(text)
         if found is None:
-            raise ValueError('is no span of hours such as "16:30-00:30 UTC" or "08:00-20:00 Europe/Berlin"')
-        begin, end = (60 * int(found[at]) + int(found[at + 1]) for at in (1, 3))
+            raise ValueError('is no span of hours such as "16:30-00:30 UTC" or "Mon-Fri 08:00-20:00 Europe/Berlin"')
+        begin, end = (60 * int(found[at]) + int(found[at + 1]) for at in (3, 5))
         if begin == end:
             raise ValueError("ends when it begins; leave it out where the price holds at any time")
         try:
-            ZoneInfo(found[5])
+            ZoneInfo(found[7])
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(
                 "names a time zone that is not known here; write one such as UTC or Asia/Shanghai"
             ) from None
-        return cls(begin, end, found[5])
+        first = None if found[1] is None else _DAYS.index(found[1])
+        last = first if found[2] is None else _DAYS.index(found[2])
+        return cls(begin, end, found[7], None if first is None or last is None else (first, last))
 
     def hold_at(self, at: datetime) -> bool:
         """Whether a request that arrived at this UTC time arrived in these hours."""
         local = at.replace(tzinfo=at.tzinfo or UTC).astimezone(ZoneInfo(self.zone))
         minute = 60 * local.hour + local.minute
         if self.begin < self.end:
-            return self.begin <= minute < self.end
-        return minute >= self.begin or minute < self.end
+            return self.begin <= minute < self.end and self._on(local.weekday())
+        # What began on a day goes on in the first minutes of the next.
+        if minute < self.end:
+            return self._on((local.weekday() - 1) % len(_DAYS))
+        return minute >= self.begin and self._on(local.weekday())
+
+    def _on(self, day: int) -> bool:
+        if self.days is None:
+            return True
+        first, last = self.days
+        return first <= day <= last if first <= last else day >= first or day <= last
 
     def __str__(self) -> str:
         begin, end = (f"{at // 60:02}:{at % 60:02}" for at in (self.begin, self.end))
-        return f"{begin}-{end} {self.zone}"
+        names = [] if self.days is None else [_DAYS[day] for day in dict.fromkeys(self.days)]
+        return f"{'-'.join(names)} {begin}-{end} {self.zone}".lstrip()
 
 
 @dataclass(frozen=True, slots=True)
