@@ -410,6 +410,7 @@ class LineKind(StrEnum):
     CREDIT = "credit"
     TAX = "tax"
     ROUNDING = "rounding"
+    OTHER_SERVICE = "other_service"  # of a service of the provider's that serves no model
 
 
 class BillingStatus(StrEnum):

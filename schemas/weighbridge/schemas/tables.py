@@ -537,6 +537,7 @@ INVOICE_LINE = Table(
         flag("correction", "it corrects an earlier line; null where the source has no word for it"),
         count("tokens", "the quantity, where it is a whole number of tokens; else null", signed=True),
         strings("notes", "name_dropped, currency_missing, float_amount, ..."),
+        text("service", "the provider's service, as its catalogue names it", pattern=NAME),
     ),
     key=("provider", "invoice_id", "line_id", "revision"),
     daily=False,

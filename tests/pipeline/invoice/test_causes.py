@@ -70,7 +70,7 @@ def test_the_causes_of_the_second_gap_are_these_in_this_order() -> None:
         assert "Worked example" in (module.__doc__ or ""), cause.code
     explained = [kind for cause in all_causes() for kind in cause.kinds]
     assert len(explained) == len(set(explained))
-    assert {None, *LineKind} - set(explained) == {LineKind.TOKENS, LineKind.TAX}
+    assert {None, *LineKind} - set(explained) == {LineKind.TOKENS, LineKind.TAX, LineKind.OTHER_SERVICE}
 
 
 def test_a_bill_as_agreed_matches_in_every_cell(tmp_path: Path) -> None:

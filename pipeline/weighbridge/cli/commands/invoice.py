@@ -20,6 +20,7 @@ from weighbridge.cli.tables import account_of, measured, write_account
 invoice = typer.Typer(no_args_is_help=True, help="Bills of providers beside our own priced usage.")
 _GAP = (
     "period",
+    "day",
     "provider",
     "against",
     "kind",

@@ -204,7 +204,8 @@ def _other(
     """Lines that are no use: held against the contract, or not at all where nobody can say what they should be."""
     target = Figure(None, Decimal(0) if charged is None else charged.money)
     kind = None if key.kind is None else LineKind(key.kind)
-    expected = None if kind is LineKind.TAX else months.get(kind, Decimal(0)) if kind else Decimal(0)
+    unheld = kind in {LineKind.TAX, LineKind.OTHER_SERVICE}
+    expected = None if unheld else months.get(kind, Decimal(0)) if kind else Decimal(0)
     ours = Figure(None, expected)
     explained = _by_kind(key, ours, target) if _known(ours, target) and _differs(ours, target) else None
     return _compared(ledger, key, (ours, target), explained, 0, now, closed=closed)

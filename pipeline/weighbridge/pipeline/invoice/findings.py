@@ -28,8 +28,10 @@ OTHER_CURRENCY = "invoice_other_currency"
 UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
     "invoice_not_compared", "currency_missing", "invoice_total_differs", "invoice_provisional",
 )  # fmt: skip
+OTHER_SERVICE = "other_service"
 CONTRADICTORY, GRAIN = "contradictory_not_compared", "grouping_not_compared"
 _OWN = (
+    OTHER_SERVICE,
     *(TWO_EDITIONS, TWO_BILLS, CONTRADICTORY, GRAIN, WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY),
     *(OTHER_CURRENCY, TOTAL, PROVISIONAL),
 )
@@ -40,6 +42,7 @@ _CURES = {
     NOT_CHARGED: "Nothing is to be done: it was used and not charged; expect it on a later bill.",
     UNKNOWN: "Give the price that is missing in a price file, or the rate of the currency, and reconcile again.",
     CURRENCY: "Import these lines with a mapping that gives their currency; until then they are in no sum.",
+    OTHER_SERVICE: "Nothing, where it serves no model; else say in the contract what its SKUs charge, as [skus.<SKU>].",
     OTHER_CURRENCY: "Say in the contract what the provider bills in, as currency; lines in another one are in no sum.",
     WITHDRAWN: "Ask why these lines vanished from the invoice; where they still hold, import an export that has them.",
     TWO_EDITIONS: "Nothing is counted twice: the finer of the two is in the sums. Import only one of them from now on.",
@@ -215,7 +218,8 @@ def _code(cell: Compared) -> str | None:
         return PROVISIONAL
     if cell.status is Status.UNEXPLAINED:
         return NOT_CHARGED if cell.lines == 0 else UNEXPLAINED
-    return UNKNOWN if cell.status is Status.NOT_COMPARED and cell.key.kind != LineKind.TAX else None
+    unheld = cell.key.kind in {LineKind.TAX, LineKind.OTHER_SERVICE}
+    return UNKNOWN if cell.status is Status.NOT_COMPARED and not unheld else None
 
 
 def _add(group: _Group, cell: Compared) -> None:
@@ -292,6 +296,10 @@ def _of_lines(result: MonthResult, lines: pl.DataFrame) -> Iterator[Finding]:
     fits = pl.Series(
         [named.fits(*row) for row in lines.select("kind", "model", "token_class").iter_rows()], dtype=pl.Boolean
     )
+    services = lines.filter(pl.col("kind") == str(LineKind.OTHER_SERVICE), pl.col("currency") == currency)
+    for (service,), own in sorted(services.partition_by("service", as_dict=True).items(), key=repr):
+        about = {"service": str(service)}
+        yield _of(own, OTHER_SERVICE, Severity.INFO, _CURES[OTHER_SERVICE], provider, month, zone, about)
     unplaced = lines.filter(~fits & (pl.col("currency") == currency))
     for (sku,), own in sorted(unplaced.partition_by("sku", as_dict=True).items(), key=lambda each: str(each[0])):
         about = {"sku": str(sku)} if sku else {}

@@ -7,18 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from weighbridge.pipeline.ingest.charges.withdrawn import Withdrawn, withdraw
 from weighbridge.pipeline.invoice.accrual import Accrual, accruals
 from weighbridge.pipeline.invoice.allocate import Allocated, allocate
 from weighbridge.pipeline.invoice.allocation import load_allocation
 from weighbridge.pipeline.invoice.contract import load_contracts
 from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
+from weighbridge.pipeline.invoice.show import cells_shown
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import Intake
-from weighbridge.schemas.enumerations import Status
 from weighbridge.schemas.errors import ConfigError
 
 
@@ -62,16 +60,5 @@ def bear(home: Home, month: str) -> Allocated:
 
 
 def cells_of(home: Home, month: str | None, provider: str | None, *, every: bool) -> list[dict[str, Any]]:
-    """Cells of bills with their causes, those with the largest gaps first; cells that match only if `every`."""
-    lake = home.lake()
-    cells = lake.scan("invoice_gap").collect()
-    for name, value in (("period", month), ("provider", provider)):
-        cells = cells if value is None else cells.filter(pl.col(name) == value)
-    if not every:
-        cells = cells.filter(pl.col("status") != str(Status.MATCHED))
-    named = ("cause", "amount", "confidence", "why", "alternatives")
-    held: dict[str, list[dict[str, Any]]] = {}
-    for cause in lake.scan("invoice_cause").collect().sort("cell", "cause").iter_rows(named=True):
-        held.setdefault(cause["cell"], []).append({name: cause[name] for name in named})
-    rows = [{**cell, "causes": held.get(cell["cell"], [])} for cell in cells.iter_rows(named=True)]
-    return sorted(rows, key=lambda cell: (cell["unit"] == "tokens", -abs(cell["gap"] or 0), cell["cell"]))
+    """Cells of bills with their days and causes, the largest gaps first; cells that match only if `every`."""
+    return cells_shown(home.lake(), load_contracts(home.settings.contracts), month, provider, every=every)

@@ -56,6 +56,7 @@ class Charge:
     service_tier: str | None = None
     region: str | None = None
     sku: str | None = None
+    service: str | None = None
     account: str | None = None
     project: str | None = None
     api_key: str | None = None
@@ -133,7 +134,7 @@ class ChargeRows:
             name: name_of(getattr(charge, name), notes)
             for name in ("model", "service_tier", "region", "pricing_currency", "reference_invoice")
         }
-        names |= {name: catalogued(getattr(charge, name)) for name in ("sku", "unit")}
+        names |= {name: catalogued(getattr(charge, name)) for name in ("sku", "unit", "service")}
         number = name_of(charge.invoice_id, notes)
         return {
             "invoice_id": f"{account or charge.provider}:{month:%Y-%m}",

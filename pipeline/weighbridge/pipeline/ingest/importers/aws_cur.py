@@ -116,6 +116,7 @@ def _charge(row: Row, source: Source) -> Charge | list[Refusal]:
         service_tier=meant.service_tier,
         region=text(row, "region"),
         sku=usage or None,
+        service=text(row, "service") or text(row, "code"),
         account=text(row, "account"),
         project=text(row, "sub_account"),
         unit=unit,

@@ -103,6 +103,7 @@ def _charge(row: Row, source: Source) -> Charge | list[Refusal]:
         service_tier=meant.service_tier,
         region=text(row, "region"),
         sku=meter or text(row, "meter_id"),
+        service=text(row, "meter_category"),
         account=text(row, "account"),
         project=text(row, "sub_account"),
         unit=unit,

@@ -147,6 +147,7 @@ def _charge(row: Row, source: Source) -> Charge | list[Refusal]:
         service_tier=meant.service_tier,
         region=text(row, "region"),
         sku=text(row, "sku") or text(row, "meter"),
+        service=text(row, "service"),
         account=text(row, "account"),
         project=text(row, "sub_account"),
         unit=unit,

@@ -149,6 +149,7 @@ def _charge(row: Mapping[str, object], source: Source) -> Charge | list[Refusal]
         service_tier=meant.service_tier,
         region=text(row, "region"),
         sku=text(row, "sku"),
+        service=text(row, "service"),
         account=text(row, "account"),
         project=text(row, "project"),
         unit="tokens" if counted else unit,

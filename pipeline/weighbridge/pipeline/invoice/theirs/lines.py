@@ -23,6 +23,7 @@ from weighbridge.schemas.identity import pseudonym
 
 # Kinds of lines that charge use; the others belong to a month as a whole.
 OF_USE = (LineKind.TOKENS, LineKind.TOOL_FEE, LineKind.REQUEST_FEE, LineKind.STORAGE)
+_OF_MODELS = (str(LineKind.TOKENS), str(LineKind.TOOL_FEE), str(LineKind.REQUEST_FEE))
 CHARGES: Mapping[str, pl.DataType] = {
     **dict.fromkeys(("kind", "model", "tenant", "token_class", "service_tier", "region", "modality"), pl.String()),
     "currency": pl.String(),
@@ -30,7 +31,7 @@ CHARGES: Mapping[str, pl.DataType] = {
     "tokens": pl.Int64(),
     **dict.fromkeys(("amount", "list_amount"), pl.Decimal(38, 18)),
     **dict.fromkeys(("open", "closed", "unmapped", "withdrawn"), pl.Boolean()),
-    **dict.fromkeys(("category", "month", "segment", "sku", "invoice_id"), pl.String()),
+    **dict.fromkeys(("category", "month", "segment", "sku", "service", "invoice_id"), pl.String()),
 }
 
 
@@ -63,8 +64,23 @@ def charges(lines: pl.DataFrame, contract: Contract, key: bytes | None) -> pl.Da
     tenants = tenants_of(contract, key)
     own = lines.filter(pl.col("provider") == contract.provider)
     rows = [_charge(row, contract, of_sku, tenants) for row in own.iter_rows(named=True)]
-    made = pl.DataFrame(rows, schema=CHARGES, infer_schema_length=None)
+    made = _other_services(pl.DataFrame(rows, schema=CHARGES, infer_schema_length=None))
     return made.sort("start", "end", "kind", "model", "token_class", "amount", "tokens", "segment", nulls_last=True)
+
+
+def _other_services(made: pl.DataFrame) -> pl.DataFrame:
+    """The charges, with use of services that serve no model told as such.
+
+    A service of which no line charges tokens or a tool, or names a model, is none of models: the bill of a cloud has
+    machines and disks beside. Its lines are held against nothing.
+    """
+    of_models = pl.col("kind").is_in(_OF_MODELS) | pl.col("model").is_not_null()
+    services = made.filter(of_models.fill_null(value=False))["service"].drop_nulls().unique()
+    unknown = pl.col("kind").is_null() | (pl.col("kind") == str(LineKind.STORAGE))
+    of_use = pl.col("category") == str(ChargeCategory.USAGE)
+    other = pl.col("service").is_not_null() & ~pl.col("service").is_in(services.implode()) & unknown & of_use
+    told = pl.when(other).then(pl.lit(str(LineKind.OTHER_SERVICE))).otherwise("kind")
+    return made.with_columns(kind=told)
 
 
 def tenants_of(contract: Contract, key: bytes | None) -> dict[str, str]:
@@ -115,5 +131,6 @@ def _charge(
         "month": month_of(dated, contract.zone),
         "segment": row["segment"],
         "sku": row["sku"],
+        "service": row["service"],
         "invoice_id": row["invoice_id"],
     }
