@@ -98,6 +98,16 @@ def test_a_figure_too_large_to_be_packed_is_refused(tmp_path: Path) -> None:
         Packed(tmp_path).add(frame([(0, 0, -(2**41), 0, 0)]))
 
 
+@pytest.mark.parametrize("unknown", [None, 3])
+def test_rows_without_a_group_are_no_rows(unknown: int | None, tmp_path: Path) -> None:
+    """What they have in their figures, or have not, adds nothing; neither does a whole stretch of them."""
+    packed = Packed(tmp_path)
+    packed.add(frame([(None, 9, unknown, 9, 9), (2, 1, 4, 0, -1), (None, unknown, 9, 9, 9), (2, 2, 6, 0, 0)]))
+    packed.add(frame([(None, 1, 1, 1, 1)]))
+    assert packed.groups().row(0) == (2, 2, 3, 10, 0, -1, 590)
+    assert packed.groups().height == 1
+
+
 def test_nothing_added_is_no_group(tmp_path: Path) -> None:
     """And no error either."""
     assert Packed(tmp_path).groups().is_empty()

@@ -73,7 +73,7 @@ class _Joined(NamedTuple):
 
     Attributes:
         looks: what was seen of the keys of both sides.
-        plain: its plain pairs, as `Packed.add` takes them.
+        plain: its plain pairs, as `Packed.add` takes them; other rows have no group.
         rest: attempts and reports that have none.
     """
 
@@ -220,7 +220,8 @@ class _Work:
                 own = {name: rows.filter(day=day) for name, rows in held.items()}
                 crowded = pl.Series(np.concatenate([look(rows).again for rows in own.values()])).implode()
                 attempts, reports = (own[name].filter(~pl.col(LEAD).is_in(crowded)) for name in _WIDE)
-                out.append(_plain(_numbered(attempts, reports, dict.fromkeys(_WIDE, pairs.NOTHING), rising=False)))
+                rows = _numbered(attempts, reports, dict.fromkeys(_WIDE, pairs.NOTHING), rising=False)
+                out.append(rows.select("group", *pairs.FIGURES).drop_nulls("group"))
         return pl.concat(out)
 
     def _joined(self, stretch: Stretch, known: dict[str, Certain]) -> _Joined:
@@ -239,8 +240,11 @@ class _Work:
                 f"{self.lake.root}: joining {attempts.height:,} attempts and {reports.height:,} readings lost or made "
                 "rows; nothing is told. Run `weighbridge validate`."
             )
-        own, other = (_rows_of(side, keys, rising=rising) for side, keys in zip((attempts, reports), lone, strict=True))
-        return _Joined(looks, _plain(rows), aside.sides(own, other, known[ATTEMPT], known[READING]))
+        values = [each.each if rising and not len(again) else None for each in looks]
+        own, other = map(_rows_of, (attempts, reports), lone, values)
+        return _Joined(
+            looks, rows.select("group", *pairs.FIGURES), aside.sides(own, other, known[ATTEMPT], known[READING])
+        )
 
 
 def _numbered(
@@ -255,12 +259,14 @@ def _numbered(
     return collected(pairs.numbered(pairs.paired(seen, told, (WHO,)), WHO))
 
 
-def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select("group", *pairs.FIGURES).filter(pl.col("group").is_not_null())
+def _rows_of(side: pl.DataFrame, keys: pl.Series, values: Ints | None) -> pl.DataFrame:
+    """The rows with these keys, each of which has one.
 
-
-def _rows_of(side: pl.DataFrame, keys: pl.Series, *, rising: bool) -> pl.DataFrame:
-    """The rows with these keys, of which each has one."""
-    if rising:
-        return side[np.searchsorted(side[LEAD].to_numpy(), keys.to_numpy())]
-    return side.filter(pl.col(LEAD).is_in(keys.implode()))
+    Args:
+        side: the rows.
+        keys: second halves of their keys.
+        values: those of all rows, where they rise; else null.
+    """
+    if values is None:
+        return side.filter(pl.col(LEAD).is_in(keys.implode()))
+    return side[np.searchsorted(values, keys.to_numpy())]

@@ -63,17 +63,26 @@ class Names:
             self.pairs.append((tenant, model))
         return int(self._table[place])
 
-    def of_rows(self, place: Place, part: Part, groups: list[int]) -> pl.Series:
-        """The numbers of the rows of some row groups of a file of attempts; null where tenant or model is unknown."""
+    def of_rows(self, place: Place, part: Part, groups: list[int], absent: frozenset[str] = frozenset()) -> pl.Series:
+        """The numbers of the rows of some row groups of a file of attempts; null where tenant or model is unknown.
+
+        Args:
+            place: the lake.
+            part: the file.
+            groups: the numbers of its row groups.
+            absent: columns that are null in every row.
+        """
         with told("reading attempt", place.root):
             store, path = place.store_of(part.address)
             with store.open_input_file(path) as source:
-                file = pq.ParquetFile(source, read_dictionary=list(_COLUMNS))
-                held = [name for name in _COLUMNS if name in file.schema_arrow.names]
+                footer = pq.read_metadata(source)
+                held = [name for name in _COLUMNS if name in footer.schema.names and name not in absent]
+                file = pq.ParquetFile(source, metadata=footer, read_dictionary=held)
                 found = np.empty(sum(file.metadata.row_group(group).num_rows for group in groups), np.int64)
                 start, whole = 0, True
                 for group in groups:
-                    for batch in file.read_row_group(group, columns=held, use_threads=False).to_batches():
+                    rows = file.read_row_group(group, columns=held, use_threads=False)
+                    for batch in rows.to_batches() if held else [_nameless(file.metadata.row_group(group).num_rows)]:
                         numbers = found[start : start + batch.num_rows]
                         whole &= self._of_batch(batch, numbers)
                         start += batch.num_rows
@@ -134,9 +143,15 @@ def _coded(column: Any) -> _Coded:
     if pa.types.is_null(column.type):
         return _Coded(np.full(len(column), -1, np.int32), [], whole=not len(column))
     codes, words = column.indices, column.dictionary.to_pylist()
-    if codes.null_count:
-        return _Coded(pl.Series(codes).cast(pl.Int32).fill_null(-1).to_numpy(), words, whole=False)
-    # The numbers as they lie in memory: asked for an array, pyarrow would load pandas first.
-    width = codes.type.bit_width // 8
-    held = np.frombuffer(codes.buffers()[1], f"<i{width}", len(codes), codes.offset * width)
-    return _Coded(held.astype(np.int32, copy=False), words, whole=True)
+    # The numbers as they lie in memory: asked for an array, pyarrow would load all its functions, or pandas, first.
+    width, (known, values) = codes.type.bit_width // 8, codes.buffers()
+    held = np.frombuffer(values, f"<i{width}", len(codes), codes.offset * width).astype(np.int32, copy=False)
+    if not codes.null_count:
+        return _Coded(held, words, whole=True)
+    bits = np.unpackbits(np.frombuffer(known, np.uint8), bitorder="little", count=codes.offset + len(codes))
+    return _Coded(np.where(bits[codes.offset :], held, np.int32(-1)), words, whole=False)
+
+
+def _nameless(rows: int) -> pa.RecordBatch:
+    """Rows of a file that has no names at all."""
+    return pa.record_batch({_COLUMNS[0]: pa.nulls(rows)})

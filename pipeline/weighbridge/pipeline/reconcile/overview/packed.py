@@ -51,7 +51,7 @@ class Packed:
     _back: list[Ints] = field(default_factory=list)
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add rows: `group`, a number below `MOST_GROUPS`, and `FIGURES`, null where unknown.
+        """Add rows: `group`, a number below `MOST_GROUPS`, and `FIGURES`, null where unknown; no group, no row.
 
         No more than four million rows at a time, so that their sums fit into 64 bits whatever plausible figures they
         have; larger figures than `figures.LARGEST` in amount are refused.
@@ -59,9 +59,9 @@ class Packed:
         Raises:
             SumError: a figure is too large to be added to others.
         """
-        if rows.is_empty():
+        if not rows["group"].count():
             return
-        added = _at_once(rows) or _added(rows)
+        added = _at_once(rows) or _added(rows.filter(pl.col("group").is_not_null()))
         self._sums.append(added.sums)
         self._held.append(added.packed)
         self._size += len(self._held[-1])
@@ -149,17 +149,20 @@ def _added(rows: pl.DataFrame) -> _Added:
 
 def _at_once(rows: pl.DataFrame) -> _Added | None:
     """The same in one pass, groups being places; null where a figure is unknown, or a sum too large to be exact."""
-    if any(rows[name].null_count() for name in FIGURES):
-        return None
     size = int(rows["group"].max()) + 1  # type: ignore[arg-type]
     # As many rows at a time as stay near the processor, but never fewer than there are places.
     step, largest = max(_NEAR, size), 0
     told = {name: np.zeros(size) for name in ("attempts", *FIGURES)}
-    packed = np.empty(rows.height, np.int64)
+    packed, count = np.empty(rows.height, np.int64), 0
     for start in range(0, rows.height, step):
-        near = rows.slice(start, step)
+        near = rows.slice(start, step).drop_nulls("group")
+        if any(near[name].null_count() for name in FIGURES):
+            return None
+        if near.is_empty():
+            continue
         group = near["group"].to_numpy()
-        packed[start : start + len(group)] = (group << _BITS) + near["output"].to_numpy() + _SHIFT
+        packed[count : count + len(group)] = (group << _BITS) + near["output"].to_numpy() + _SHIFT
+        count += len(group)
         told["attempts"] += np.bincount(group, minlength=size)
         for name in FIGURES:
             figures, own = near[name].to_numpy(), group
@@ -174,7 +177,7 @@ def _at_once(rows: pl.DataFrame) -> _Added | None:
     met = np.flatnonzero(told["attempts"])
     out: dict[str, Ints] = {"group": met, **{name: sums[met].astype(np.int64) for name, sums in told.items()}}
     out |= dict.fromkeys(_KNOWN, out["attempts"])
-    return _Added(pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64)), packed)
+    return _Added(pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64)), packed[:count])
 
 
 def _sorted(numbers: list[Any]) -> Ints:

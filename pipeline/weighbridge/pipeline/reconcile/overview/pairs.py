@@ -36,7 +36,7 @@ ATTEMPT_READ = (
 )
 READING_READ = (*KEY, "verdict", *many.COUNTS)
 # What a footer is asked about.
-ASKED = (*ATTEMPT_COUNTS, *many.COUNTS, "verdict")
+ASKED = (*ATTEMPT_COUNTS, *many.COUNTS, "verdict", "model_requested")
 _READABLE = (Verdict.PROVED, Verdict.ASSUMED)
 _BOTH = (Direction.INPUT, Direction.OUTPUT)
 # Kinds are numbered in steps of so many.

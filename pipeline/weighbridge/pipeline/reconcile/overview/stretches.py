@@ -109,7 +109,7 @@ class Cutter:
             if wanted:
                 first, last = said.stretches[wanted[0]], said.stretches[wanted[-1]]
                 rows = scan.select(pairs.attempt_read(known)).slice(first.first, last.first + last.rows - first.first)
-                who = self.names.of_rows(self.place, part, wanted)
+                who = self.names.of_rows(self.place, part, wanted, known.absent)
                 out.append(rows.collect(engine="streaming").with_columns(who))
         return pl.concat(out) if len(out) > 2 else out[-1]
 
