@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tests.pipeline.invoice.world import FIRST, LATER, MONTH, World, at
+from tests.pipeline.invoice.world import FIRST, LATER, MONTH, PRICES, World, at
 
 from weighbridge.pipeline.invoice.accrual import accruals
 from weighbridge.pipeline.invoice.allocate import allocate
@@ -82,6 +84,79 @@ def test_a_month_goes_to_teams_to_the_cent(tmp_path: Path) -> None:
     assert lake.version("allocated") == version
 
 
+KINDS = {"credit", "other_service"}
+TEAMS = """
+usage = "invoiced"
+[[rules]]
+team = "search"
+tenant = ["acme"]
+[[rules]]
+team = "ads"
+task = "banner"
+"""
+
+
+def invoiced(folder: Path, text: str = TEAMS, **lines: str) -> dict[tuple[str, str, str], Decimal | None]:
+    """Search and ads use model m, 6 and 2 at list; ads uses half of long, the other half of which is nobody's."""
+    made = World(folder, prices=PRICES.replace('models = ["m"]', 'models = ["m", "long"]'))
+    own = {"tenant": pseudonym(KEY, "tenant", "acme")}
+    made.call(at(12), input_uncached=3_000_000, attempt=own)
+    made.call(at(13), input_uncached=1_000_000, attempt={"task": "banner"})
+    made.call(at(13), input_uncached=500_000, model="long", attempt={"task": "banner"})
+    made.call(at(14), input_uncached=500_000, model="long")
+    made.call(at(14), input_uncached=9_000_000, status="failed", attempt={"task": "banner"})
+    for model, paid in lines.items():
+        about = {"model": None, "token_class": None, "kind": model} if model in KINDS else {}
+        made.line(paid, FIRST, FIRST + timedelta(days=30), **{"model": model, "sku": model, **about})
+    lake = made.lake()
+    made.reconcile_in(lake)
+    path = folder / "a.toml"
+    path.write_text(text, encoding="utf-8")
+    rows = allocate(lake, load_allocation(path), MONTH, KEY).rows
+    assert sum(Decimal(str(row["amount"])) for row in rows if row["pool"] == "invoice") == sum(
+        (Decimal(paid) for paid in lines.values()), start=Decimal(0)
+    )
+    return {
+        (str(row["pool"]), str(row["team"]), str(row["allocated_as"])): row["amount"]  # type: ignore[misc]
+        for row in rows
+    }
+
+
+def test_a_bill_is_divided_after_discounts_and_credits(tmp_path: Path) -> None:
+    """Of m half is charged: 3 and 1. A credit of 1 goes by all usage at list: 6 of 10, 3, and 1 that is nobody's."""
+    assert invoiced(tmp_path, m="4", long="2", credit="-1") == {
+        ("invoice", "search", "direct"): Decimal(3),
+        ("invoice", "search", "shared"): Decimal("-0.6"),
+        ("invoice", "ads", "direct"): Decimal(2),
+        ("invoice", "ads", "shared"): Decimal("-0.3"),
+        ("invoice", "unassigned", "unassigned"): Decimal("0.9"),
+    }
+
+
+def test_what_no_usage_divides_is_unassigned(tmp_path: Path) -> None:
+    told = invoiced(tmp_path, m="8", unused="5", other_service="7")
+    assert told["invoice", "unassigned", "unassigned"] == Decimal(7) + Decimal(5)
+
+
+def test_a_provider_without_a_bill_stays_at_list_prices_which_are_the_default(tmp_path: Path) -> None:
+    told = invoiced(tmp_path)
+    assert told["usage", "search", "direct"] == 6
+    (tmp_path / "b").mkdir()
+    plain = invoiced(tmp_path / "b", TEAMS.replace('usage = "invoiced"\n', ""))
+    assert plain == told
+
+
+def test_amounts_of_more_digits_than_decimals_usually_hold_are_added_exactly(tmp_path: Path) -> None:
+    """Each call costs 99,999,999,999,999,999.099999 and more: 31 digits, of which the usual context keeps 28."""
+    made = World(tmp_path, prices=PRICES.replace('input = "2"', 'input = "99999.999999999999"'))
+    for _ in range(3):
+        made.call(at(12), input_uncached=10**18 + 1, total=10**18 + 1)
+    path = tmp_path / "a.toml"
+    path.write_text(TEAMS, encoding="utf-8")
+    (row,) = allocate(made.lake(), load_allocation(path), MONTH, KEY).rows
+    assert row["amount"] == 3 * (10**18 + 1) * Fraction("99999.999999999999") / 10**6
+
+
 def test_a_cost_that_is_not_known_divides_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(FILE.replace('by = "tokens"', 'by = "cost"'), encoding="utf-8")
@@ -100,6 +175,7 @@ def test_a_cost_that_is_not_known_divides_nothing(tmp_path: Path) -> None:
         ('by = "fixed"\n', 'by = "tokens"\n', "goes with by"),
         ('framework = "vllm"', 'framework = "vllm"\nsource = "a"', "either framework or source"),
         ("gpus = 2", "gpus = 0", "whole number from 1 up"),
+        ("[[rules]]", 'usage = "billed"\n[[rules]]', "allowed are reported, invoiced"),
         ('name = "desk"', 'name = "platform"', "name of two"),
         ('amount = "1.00"', "amount = 1", "number in quotes"),
     ],

@@ -1,6 +1,7 @@
 """Allocate a month: usage to teams by rule, shared costs by share, own machines by computed tokens.
 
-Usage is what our calls cost at the prices of their days (basis `reported`); machines are the one thing that is priced
+Usage is what our calls cost at the list prices of their days (basis `reported`), or, where the file asks for it, what
+the bill comes to after discounts, credits and minimums (basis `invoiced`); machines are the one thing that is priced
 by what an engine computed (basis `computed`). What is used and what is idle of machines stand apart.
 """
 
@@ -9,44 +10,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
 import polars as pl
 
-from weighbridge.pipeline.ingest.pseudonyms import tenant
-from weighbridge.pipeline.invoice.allocation import ABOUT, Allocation, Machines, Rule, Shared
-from weighbridge.pipeline.invoice.ours.usage import calls
+from weighbridge.pipeline.invoice.allocation import Allocation, Machines, Rule, Shared
+from weighbridge.pipeline.invoice.borne import Sum, Sums, how_of, invoiced, team_of, used
+from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.rates import WIDE
 from weighbridge.pipeline.invoice.shares import CENT, divided
+from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import AllocatedAs, PriceBasis
 from weighbridge.schemas.tables import UNASSIGNED
 
-USAGE = "usage"
+USAGE, INVOICE = "usage", "invoice"
 IDLE = "idle"
 _ZONE = "UTC"
 _HOUR_S = Decimal(3600)
-_WIDE = Context(prec=60)
-
-
-@dataclass(slots=True)
-class Sum:
-    """What a team has of a provider and currency; money is null once any part of it is unknown."""
-
-    tokens: int = 0
-    money: Decimal | None = Decimal(0)
-    rows: int = 0
-
-    def add(self, tokens: int | None, money: Decimal | None) -> None:
-        """Add a call."""
-        self.tokens += tokens or 0
-        self.money = None if self.money is None or money is None else self.money + money
-        self.rows += 1
-
-
-Sums = dict[tuple[str, str | None, str | None], Sum]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +40,29 @@ class Allocated:
     rows: Sequence[Mapping[str, object]] = field(default_factory=list)
 
 
-def allocate(lake: Lake, allocation: Allocation, month: str, key: bytes) -> Allocated:
-    """Allocate a UTC month and write `allocated`; a second run on the same lake changes nothing.
+@exactly
+def allocate(
+    lake: Lake, allocation: Allocation, month: str, key: bytes, contracts: Mapping[str, Contract] | None = None
+) -> Allocated:
+    """Allocate a month and write `allocated`; a second run on the same lake changes nothing.
 
     Args:
-        lake: readings and prices, up to date.
+        lake: readings and prices, up to date; where bills are allocated, these as they were reconciled last.
         allocation: rules, shared costs and machines.
-        month: `YYYY-MM`.
+        month: `YYYY-MM`, in UTC; what is invoiced is that of the provider's billing month.
         key: the installation's pseudonym key, for tenants that rules name by their names.
+        contracts: provider -> what was agreed, for its billing zone and names of models.
 
     Raises:
         ConfigError: a shared cost has nothing to be divided by.
         LakeBusyError: another process is writing.
     """
     usage = used(lake, allocation.rules, month, key)
-    rows = [_row(month, PriceBasis.REPORTED, USAGE, team, _how(team), provider, currency, each)
-            for (team, provider, currency), each in usage.items()]  # fmt: skip
+    billed = invoiced(lake, allocation.rules, month, key, contracts or {}) if allocation.invoiced else {}
+    rows = [_row(month, PriceBasis.INVOICED, INVOICE, *about, each) for about, each in billed.items()]
+    providers = {provider for _, _, provider, _ in billed}
+    rows += [_row(month, PriceBasis.REPORTED, USAGE, team, how_of(team), provider, currency, each)
+             for (team, provider, currency), each in usage.items() if provider not in providers]  # fmt: skip
     for cost in allocation.shared:
         rows += _shared(month, cost, usage)
     for machines in allocation.machines:
@@ -82,46 +72,6 @@ def allocate(lake: Lake, allocation: Allocation, month: str, key: bytes) -> Allo
         kept = lake.scan("allocated").filter(pl.col("period") != month).collect()
         lake.replace("allocated", pl.concat([kept, frame]), days=None)
     return Allocated(month, rows)
-
-
-def used(lake: Records, rules: Sequence[Rule], month: str, key: bytes) -> Sums:
-    """(team, provider, currency) -> its usage of a month."""
-    span = span_of(month, _ZONE)
-    providers = lake.scan("reading", columns=["provider"]).unique().collect()["provider"].drop_nulls().sort()
-    about = _attempts(lake, span)
-    out: defaultdict[tuple[str, str | None, str | None], Sum] = defaultdict(Sum)
-    for provider in providers:
-        rows = calls(lake, provider, span, {}, ("total",))
-        known = rows.join(about, on=["attempt_hi", "attempt_lo"], how="left")
-        for row in known.iter_rows(named=True):
-            team = _team(rules, {**row, "model": row["named"]}, key)
-            out[team, provider, row["currency"]].add(row["total"], row["amount"])
-    return dict(sorted(out.items(), key=repr))
-
-
-def _attempts(lake: Records, span: tuple[datetime, datetime]) -> pl.DataFrame:
-    """Task and route of attempts, the first source by name."""
-    rows = lake.scan("attempt", columns=["attempt_hi", "attempt_lo", "source", "revision", "task", "route", "day"])
-    inside = rows.filter(pl.col("day").is_between(span[0].date(), span[1].date()))
-    latest = inside.sort("source", "revision").unique(["attempt_hi", "attempt_lo"], keep="first", maintain_order=True)
-    return latest.select("attempt_hi", "attempt_lo", "task", "route").collect()
-
-
-def _team(rules: Sequence[Rule], row: Mapping[str, object], key: bytes) -> str:
-    """The team of the first rule that fits."""
-    for rule in rules:
-        if all(row.get(name) in _values(name, told, key) for name, told in rule.about.items()):
-            return rule.team
-    return UNASSIGNED
-
-
-def _values(name: str, told: Sequence[str], key: bytes) -> Sequence[str]:
-    assert name in ABOUT
-    return [tenant(key, each) for each in told] if name == "tenant" else told
-
-
-def _how(team: str) -> AllocatedAs:
-    return AllocatedAs.UNASSIGNED if team == UNASSIGNED else AllocatedAs.DIRECT
 
 
 def _shared(month: str, cost: Shared, usage: Sums) -> list[dict[str, object]]:
@@ -156,18 +106,18 @@ def _own(lake: Records, month: str, machines: Machines, rules: Sequence[Rule], k
     """The rows of own machines: what they cost in the month, over the tokens that were computed on them."""
     begin, end = span_of(month, _ZONE)
     hours = Decimal(int((end - begin).total_seconds())) / _HOUR_S * machines.gpus
-    whole = (hours * machines.gpu_hour).quantize(CENT, ROUND_HALF_EVEN, context=_WIDE)
+    whole = (hours * machines.gpu_hour).quantize(CENT, ROUND_HALF_EVEN, context=WIDE)
     weights, tokens, rows = _computed(lake, month, machines, rules, key)
     busy = whole
     if machines.capacity:
         # More than the capacity that was stated is not cut down: idle money is then below nothing, which says so.
         share = sum(weights.values(), start=Decimal(0)) / (machines.capacity * hours)
-        busy = (whole * share).quantize(CENT, ROUND_HALF_EVEN, context=_WIDE)
+        busy = (whole * share).quantize(CENT, ROUND_HALF_EVEN, context=WIDE)
     if not any(weights.values()):
         busy = Decimal(0)
     parts = divided(busy, weights) if any(weights.values()) else {}
     out = [
-        _row(month, PriceBasis.COMPUTED, machines.name, team, _how(team), None, machines.currency,
+        _row(month, PriceBasis.COMPUTED, machines.name, team, how_of(team), None, machines.currency,
              Sum(tokens[team], paid, rows[team]))
         for team, paid in sorted(parts.items())
     ]  # fmt: skip
@@ -195,7 +145,7 @@ def _computed(
     tokens: defaultdict[str, int] = defaultdict(int)
     number: defaultdict[str, int] = defaultdict(int)
     for row in kept.collect().iter_rows(named=True):
-        team = _team(rules, {**row, "model": row["model_served"] or row["model_requested"]}, key)
+        team = team_of(rules, {**row, "model": row["model_served"] or row["model_requested"]}, key)
         prefill, decode = row["prefill_computed"] or 0, row["output_computed"] or 0
         weights[team] += prefill * machines.prefill_weight + decode * machines.decode_weight
         tokens[team] += prefill + decode

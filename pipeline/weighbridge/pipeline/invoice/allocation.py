@@ -1,5 +1,6 @@
 """Who bears what of a month: rules that give usage to teams, shared costs that are split, and own machines.
 
+usage = "reported"                # at list prices; or "invoiced": what bills come to, where a provider has one
 [[rules]]                         # the first rule that fits a call gives it to its team
 team = "search"
 tenant = ["acme"]                 # names or pseudonyms; likewise provider, model, task, route; all given ones must fit
@@ -35,6 +36,7 @@ from weighbridge.pipeline.settings.shape import nearest
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME
 
+USAGES = ("reported", "invoiced")
 BY = ("fixed", "tokens", "cost")
 ABOUT = ("tenant", "provider", "model", "task", "route")
 
@@ -75,11 +77,12 @@ class Machines:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Rules, shared costs and machines, in the order of the file."""
+    """Rules, shared costs and machines, in the order of the file; `invoiced`: bills are divided instead of usage."""
 
     rules: tuple[Rule, ...] = ()
     shared: tuple[Shared, ...] = ()
     machines: tuple[Machines, ...] = ()
+    invoiced: bool = False
 
 
 def load_allocation(path: Path) -> Allocation:
@@ -100,11 +103,15 @@ class _Reader:
     path: Path
 
     def allocation(self, content: Mapping[str, Any]) -> Allocation:
-        self._known("", content, ("rules", "shared", "machines"))
+        self._known("", content, ("usage", "rules", "shared", "machines"))
+        usage = content.get("usage", USAGES[0])
+        if usage not in USAGES:
+            self._wrong(f"usage is {usage!r}; allowed are {', '.join(USAGES)}")
         made = Allocation(
             tuple(self._rule(each) for each in self._list(content, "rules")),
             tuple(self._shared(each) for each in self._list(content, "shared")),
             tuple(self._machines(each) for each in self._list(content, "machines")),
+            invoiced=usage == USAGES[1],
         )
         names = [*(each.name for each in made.shared), *(each.name for each in made.machines)]
         if twice := sorted({name for name in names if names.count(name) > 1}):

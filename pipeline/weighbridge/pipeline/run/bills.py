@@ -56,7 +56,8 @@ def bear(home: Home, month: str) -> Allocated:
             'nothing says which team bears what: name a file with allocation = "allocation.toml" in the settings '
             "(docs/invoices.md has its format)"
         )
-    return allocate(home.lake(), load_allocation(home.settings.allocation), month, home.key)
+    contracts = load_contracts(home.settings.contracts)
+    return allocate(home.lake(), load_allocation(home.settings.allocation), month, home.key, contracts)
 
 
 def cells_of(home: Home, month: str | None, provider: str | None, *, every: bool) -> list[dict[str, Any]]:
