@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -179,21 +179,26 @@ class Pack:
             for part in entry.parts
             if neighbours or part.name.part != NEIGHBOURS
         ]
-        blank = _blank(entry.table)
         if not parts:
-            return blank
+            return _blank(entry.table)
         held = pl.scan_parquet(parts)
-        missing = [name for name in blank.collect_schema().names() if name not in entry.columns]
-        lacking = [pl.lit(None, dtype=blank.collect_schema()[name]).alias(name) for name in missing]
+        types = _types(entry.table)
+        lacking = [pl.lit(None, dtype=kind).alias(name) for name, kind in types.items() if name not in entry.columns]
         return held.with_columns(lacking).select(CLOSED[entry.table].names)
 
 
 def _blank(table: str) -> pl.LazyFrame:
+    return pl.DataFrame(schema=_types(table)).lazy()
+
+
+@cache
+def _types(table: str) -> pl.Schema:
+    """Column -> type of a table of a pack."""
     if table not in CLOSED:
-        return empty(table).lazy()
+        return empty(table).schema
     blank = pl.from_arrow(CLOSED[table].schema().empty_table())
     assert isinstance(blank, pl.DataFrame)
-    return blank.lazy()
+    return blank.schema
 
 
 def is_pack(folder: Path) -> bool:
