@@ -7,8 +7,10 @@ from datetime import date
 from pathlib import Path
 
 import polars as pl
+import pytest
+from deltalake import DeltaTable
 
-from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.lake import Lake, committed
 from weighbridge.pipeline.lake.handles import Handles
 
 DAY = date(2026, 3, 1)
@@ -20,13 +22,58 @@ def gap(count: int) -> pl.DataFrame:
     )
 
 
+def elsewhere(root: Path) -> Lake:
+    """The lake as another process has it, which shares nothing with this one."""
+    committed._memory.cache_clear()
+    return Lake.create(root)
+
+
 def test_an_unchanged_table_is_opened_once_and_a_commit_of_another_is_seen(tmp_path: Path) -> None:
-    mine, other = Lake.create(tmp_path / "lake"), Lake.create(tmp_path / "lake")
+    mine, other = Lake.create(tmp_path / "lake"), elsewhere(tmp_path / "lake")
     other.append("gap", gap(2))
     assert [mine.rows("gap"), mine.rows("gap"), mine.version("gap")] == [2, 2, other.version("gap")]
     other.append("gap", gap(1))
     assert mine.rows("gap") == 3
     assert mine.scan("gap").collect().height == 3
+
+
+def test_what_was_committed_is_not_opened_again_and_lakes_of_one_process_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing opens the table each time; whoever reads afterwards has the handle of the commit."""
+    opened: list[str] = []
+    fresh = Lake._fresh
+
+    def counted(lake: Lake, table: str) -> DeltaTable | None:
+        opened.append(table)
+        return fresh(lake, table)
+
+    monkeypatch.setattr(Lake, "_fresh", counted)
+    lake = Lake.create(tmp_path / "lake")
+    for rows in (1, 2):
+        lake.append("gap", gap(1))
+        assert [lake.rows("gap"), Lake.open(tmp_path / "lake").scan("gap").collect().height] == [rows, rows]
+        assert lake.version("gap") == rows
+    assert opened == ["gap"] * 2
+
+
+def test_a_commit_that_another_one_followed_is_not_kept_as_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody without the lock commits before it is asked what the log looks like."""
+    lake, other = Lake.create(tmp_path / "lake"), elsewhere(tmp_path / "lake")
+    keep = Handles.keep
+
+    def late(handles: Handles, folder: Path, made: DeltaTable) -> None:
+        monkeypatch.setattr(Handles, "keep", keep)
+        monkeypatch.setattr(other, "lock", lake.lock)
+        other.append("gap", gap(2))
+        keep(handles, folder, made)
+
+    lake.append("gap", gap(1))
+    monkeypatch.setattr(Handles, "keep", late)
+    lake.append("gap", gap(1))
+    assert [lake.rows("gap"), lake.scan("gap").collect().height] == [4, 4]
 
 
 def test_a_backup_that_is_put_back_is_seen(tmp_path: Path) -> None:
