@@ -87,8 +87,7 @@ install_spark() {
     if [ "$(cat "$VENV/spark/.installed" 2>/dev/null)" = "$pins" ]; then return 0; fi
     say "setup: installing pyspark into $VENV/spark (a minute or two)"
     rm -rf "$VENV/spark"
-    # shellcheck disable=SC2086 # one word for each package
-    "$VENV/bin/python" -m pip install --quiet --no-deps --target "$VENV/spark" $pins </dev/null
+    "$VENV/bin/python" -m pip install --quiet -c constraints.txt --no-deps --target "$VENV/spark" pyspark py4j </dev/null
     printf '%s\n' "$pins" >"$VENV/spark/.installed"
 }
 

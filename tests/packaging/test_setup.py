@@ -98,17 +98,19 @@ def test_spark_is_put_beside_the_environment_and_none_of_its_tests_may_be_skippe
     room.mkdir(parents=True)
     (room / "test_one.py").write_text("pytestmark = [pytest.mark.spark]\n")
     (room / "test_two.py").write_text("pytestmark = [pytest.mark.system]\n")
-    lock = (told.parent / "constraints.txt").read_text().splitlines()
-    pins = [line for line in lock if line.startswith(("py4j==", "pyspark=="))]
     (told.parent / ".venv/bin/python").write_text(
         f'#!/bin/sh\nif [ "$1" = -m ]; then echo "$@" >>"{told}"; {shutil.which("mkdir")} -p "{place}"; fi\n'
     )
     assert setup(told, "spark", "-x").returncode == 0
     _, installed, tested = told.read_text().splitlines()
-    assert installed == f"-m pip install --quiet --no-deps --target .venv/spark {' '.join(pins)}"
+    assert installed == "-m pip install --quiet -c constraints.txt --no-deps --target .venv/spark pyspark py4j"
     assert tested == f"1 {place} pytest -q -n 0 -m spark -x tests/room/test_one.py"
     assert setup(told, "spark").returncode == 0
     assert told.read_text().splitlines()[3:] == [f"1 {place} pytest -q -n 0 -m spark tests/room/test_one.py"]
+    lock = told.parent / "constraints.txt"
+    lock.write_text(lock.read_text().replace("pyspark==", "pyspark==9"))
+    setup(told, "spark")
+    assert told.read_text().splitlines()[-2] == installed
 
 
 @pytest.mark.parametrize("version", ["", "1.8.0_452", "11.0.27"])
