@@ -94,9 +94,16 @@ def contradictory_calls(lake: Records, provider: str, span: Span, models: Mappin
         attempt_hi, attempt_lo, at, day, provider, model, named, tenant, failed, segment, and `most`: more tokens than
         the leaves of their report add up to, they cannot have; null where no leaf is known.
     """
+    none = pl.DataFrame(schema=_CONTRADICTORY)
+    around = span[0].date() - timedelta(days=1), span[1].date() + timedelta(days=1)
+    read = lake.scan("reading", first=around[0], last=around[1], columns=["provider", "verdict", "report", "day"])
+    spoiled = (pl.col("provider") == provider) & (pl.col("verdict") == str(Verdict.CONTRADICTORY))
+    # As a rule there is none, and then nothing has to be chosen.
+    if read.filter(spoiled).head(1).collect().is_empty():
+        return none
     chosen = _chosen(lake, provider, span, contradictory=True)
     if chosen.is_empty():
-        return pl.DataFrame(schema=_CONTRADICTORY)
+        return none
     first, last = chosen["day"].min(), chosen["day"].max()
     assert isinstance(first, date) and isinstance(last, date)  # noqa: PT018
     names = [*REPORT, "day", "provider", "model", "segment"]
