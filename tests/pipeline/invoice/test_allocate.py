@@ -11,8 +11,8 @@ import pytest
 from tests.pipeline.invoice.world import FIRST, LATER, MONTH, PRICES, World, at
 
 from weighbridge.pipeline.invoice.accrual import accruals
-from weighbridge.pipeline.invoice.allocate import allocate
-from weighbridge.pipeline.invoice.allocation import load_allocation
+from weighbridge.pipeline.invoice.teams.allocate import allocate
+from weighbridge.pipeline.invoice.teams.allocation import load_allocation
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import pseudonym

@@ -9,11 +9,11 @@ from typing import Any
 
 from weighbridge.pipeline.ingest.charges.withdrawn import Withdrawn, withdraw
 from weighbridge.pipeline.invoice.accrual import Accrual, accruals
-from weighbridge.pipeline.invoice.allocate import Allocated, allocate
-from weighbridge.pipeline.invoice.allocation import load_allocation
 from weighbridge.pipeline.invoice.contract import load_contracts
 from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
 from weighbridge.pipeline.invoice.show import cells_shown
+from weighbridge.pipeline.invoice.teams.allocate import Allocated, allocate
+from weighbridge.pipeline.invoice.teams.allocation import load_allocation
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import Intake

@@ -20,12 +20,12 @@ from decimal import Decimal
 import polars as pl
 
 from weighbridge.pipeline.ingest.pseudonyms import tenant
-from weighbridge.pipeline.invoice.allocation import ABOUT, Rule
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.ours.usage import call_days
-from weighbridge.pipeline.invoice.shares import divided
 from weighbridge.pipeline.invoice.spans import Span
 from weighbridge.pipeline.invoice.sums import countable, exactly, guarded
+from weighbridge.pipeline.invoice.teams.allocation import ABOUT, Rule
+from weighbridge.pipeline.invoice.teams.shares import divided
 from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.price.bounds import summable

@@ -14,12 +14,12 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 import polars as pl
 
-from weighbridge.pipeline.invoice.allocation import Allocation, Machines, Rule, Shared
-from weighbridge.pipeline.invoice.borne import Sum, Sums, how_of, invoiced, team_of, used
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.rates import WIDE
-from weighbridge.pipeline.invoice.shares import CENT, divided
 from weighbridge.pipeline.invoice.sums import exactly
+from weighbridge.pipeline.invoice.teams.allocation import Allocation, Machines, Rule, Shared
+from weighbridge.pipeline.invoice.teams.borne import Sum, Sums, how_of, invoiced, team_of, used
+from weighbridge.pipeline.invoice.teams.shares import CENT, divided
 from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.lake.records import Records

@@ -1,0 +1,1 @@
+"""Who bears what of a month."""
