@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.pipeline.invoice.test_causes import TIERED
-from tests.pipeline.invoice.world import World, at
+from tests.pipeline.invoice.world import InMemory, World, at
 
 from weighbridge.pipeline.invoice.contract import Contract
+from weighbridge.pipeline.invoice.findings import CODES, of_pages
 
 ACME, BETA = "p_" + "a" * 32, "p_" + "b" * 32
 PROJECTS = {"p_" + "1" * 32: ACME, "p_" + "2" * 32: BETA}
@@ -175,6 +176,19 @@ def test_beyond_their_limits_contradictory_calls_explain_nothing_and_are_told_al
     weighed = contradictory(tmp_path, charged).weighed()
     assert (weighed.statuses, weighed.named) == ({"UNEXPLAINED"}, set())
     assert "contradictory_not_compared" in {finding.code for finding in weighed.findings}
+
+
+def test_results_of_pages_that_contradict_themselves_are_told_by_month(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for day in (12, 14):
+        world.page(at(day, 0), input_uncached=1000, verdict="CONTRADICTORY")
+    world.page(at(15, 0), input_uncached=5)
+    records = InMemory(world.rows())
+    (finding,) = of_pages(records, {}, None)
+    assert (finding.code, finding.rows, finding.period) == ("usage_page_contradictory", 2, "2026-04")
+    assert (finding.first_day, finding.last_day) == (at(12).date(), at(14).date())
+    assert list(of_pages(records, {}, ["2026-05"])) == []
+    assert finding.code in CODES
 
 
 def test_a_report_that_another_source_can_read_is_no_contradiction(tmp_path: Path) -> None:

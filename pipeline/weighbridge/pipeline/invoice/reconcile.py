@@ -13,7 +13,7 @@ from weighbridge.pipeline.invoice.cells import Grouping
 from weighbridge.pipeline.invoice.compare import MonthResult, charged_cells, compare, rows
 from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.contradictory import limits
-from weighbridge.pipeline.invoice.findings import findings_of, of_details
+from weighbridge.pipeline.invoice.findings import findings_of, of_details, of_pages
 from weighbridge.pipeline.invoice.grain import settled
 from weighbridge.pipeline.invoice.ledger import Ledger
 from weighbridge.pipeline.invoice.ours.bundles import Bundling
@@ -105,6 +105,8 @@ def reconcile_invoices(lake: Lake, books: Books, now: datetime, *, month: str | 
         _write(lake, "invoice_cause", causes, periods_)
         found = [finding for result in results for finding in findings_of(result)]
         compared = [(result.ledger.contract, result.ledger.month) for result in results]
+        zones = {provider: contract.zone for provider, contract in books.contracts.items()}
+        found += of_pages(lake, zones, periods_)
         found += of_details(lake, [(told.provider, month_, told.zone) for told, month_ in compared])
         ordered = tuple(sorted(found, key=lambda f: (f.period, f.code, f.finding_id)))
         write_findings(lake, ordered, origin=FindingOrigin.INVOICE, periods=periods_)

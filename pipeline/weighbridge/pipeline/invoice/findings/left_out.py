@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
+from typing import Any
 
 from weighbridge.pipeline.invoice.compare import MonthResult
 from weighbridge.pipeline.invoice.contradictory import both
-from weighbridge.pipeline.invoice.findings.words import CONTRADICTORY, CURES, GRAIN, LACKS
+from weighbridge.pipeline.invoice.findings.words import CONTRADICTORY, CURES, GRAIN, LACKS, PAGE
 from weighbridge.pipeline.invoice.ledger import Spoiled
 from weighbridge.pipeline.invoice.spans import Span
-from weighbridge.pipeline.invoice.zones import day_of, last_day_of
-from weighbridge.schemas.enumerations import Confidence, FindingOrigin, Severity
-from weighbridge.schemas.finding import Finding
+from weighbridge.pipeline.invoice.theirs.pages import contradictory_pages
+from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
+from weighbridge.pipeline.lake.records import Records
+from weighbridge.schemas.enumerations import ChargedBy, Confidence, FindingOrigin, Severity
+from weighbridge.schemas.finding import EVIDENCE_ROWS, Finding
 
 
 def of_contradictory(result: MonthResult) -> Iterator[Finding]:
@@ -42,6 +45,36 @@ def of_contradictory(result: MonthResult) -> Iterator[Finding]:
             first_day=min(day_of(start, zone) for start, _ in spans),
             last_day=max(last_day_of(start, end, zone) for start, end in spans),
             cure=CURES[CONTRADICTORY],
+            origin=FindingOrigin.INVOICE,
+        )
+
+
+def of_pages(lake: Records, zones: Mapping[str, str], months: Collection[str] | None) -> Iterator[Finding]:
+    """Results of usage pages that contradict themselves, by provider and month.
+
+    Args:
+        lake: with usage pages.
+        zones: provider -> its billing zone; UTC where it is not in it.
+        months: the billing months that are asked for; all where null.
+    """
+    held: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in contradictory_pages(lake).sort("period_start", "segment").iter_rows(named=True):
+        month = month_of(row["period_start"], zones.get(row["provider"], "UTC"))
+        if months is None or month in months:
+            held.setdefault((row["provider"], month), []).append(row)
+    for (provider, month), rows in sorted(held.items()):
+        zone = zones.get(provider, "UTC")
+        yield Finding(
+            code=PAGE,
+            severity=Severity.WARNING,
+            period=month,
+            subject={"provider": provider, "against": str(ChargedBy.USAGE_PAGE)},
+            rows=len(rows),
+            unit="rows",
+            segments=tuple(sorted({row["segment"] for row in rows if row["segment"]}))[:EVIDENCE_ROWS],
+            first_day=min(day_of(row["period_start"], zone) for row in rows),
+            last_day=max(last_day_of(row["period_start"], row["period_end"], zone) for row in rows),
+            cure=CURES[PAGE],
             origin=FindingOrigin.INVOICE,
         )
 

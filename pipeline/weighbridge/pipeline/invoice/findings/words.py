@@ -13,8 +13,9 @@ UNKNOWN, CURRENCY, TOTAL, PROVISIONAL = (
 )  # fmt: skip
 OTHER_SERVICE = "other_service"
 CONTRADICTORY, GRAIN = "contradictory_not_compared", "grouping_not_compared"
+PAGE = "usage_page_contradictory"
 _OWN = (
-    OTHER_SERVICE,
+    *(OTHER_SERVICE, PAGE),
     *(TWO_EDITIONS, TWO_BILLS, CONTRADICTORY, GRAIN, WITHDRAWN, UNEXPLAINED, NOT_CHARGED, UNKNOWN, CURRENCY),
     *(OTHER_CURRENCY, TOTAL, PROVISIONAL),
 )
@@ -32,6 +33,8 @@ CURES = {
     TWO_BILLS: "Nothing is counted twice: the line is of the earlier bill. Ask for it to be taken off the later one.",
     CONTRADICTORY: "Look at the reports of these calls with `weighbridge readings explain`: they are in no sum, and "
     "what they cost lies within these limits.",
+    PAGE: "Import these pages again as the provider serves them now: their results contradict themselves and are "
+    "compared with nothing.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",
     PROVISIONAL: "Wait until the billing period is closed and its lateness is over, then fetch the bill again and "
     "reconcile.",

@@ -27,9 +27,17 @@ _COMPARED = ("model", "project_id", "workspace_id", "api_key_id")
 
 def latest_pages(lake: Records) -> pl.DataFrame:
     """The last revision of every result of a page that can be read."""
+    return _last(lake).filter(pl.col("verdict") != str(Verdict.CONTRADICTORY)).collect()
+
+
+def contradictory_pages(lake: Records) -> pl.DataFrame:
+    """The last revision of every result of a page that contradicts itself: it is compared with nothing."""
+    return _last(lake).filter(pl.col("verdict") == str(Verdict.CONTRADICTORY)).collect()
+
+
+def _last(lake: Records) -> pl.LazyFrame:
     rows = lake.scan("usage_period").sort("revision")
-    last = rows.unique(["cell_hi", "cell_lo", "source"], keep="last", maintain_order=True)
-    return last.filter(pl.col("verdict") != str(Verdict.CONTRADICTORY)).collect()
+    return rows.unique(["cell_hi", "cell_lo", "source"], keep="last", maintain_order=True)
 
 
 def groupings(pages: pl.DataFrame, provider: str) -> list[tuple[str, ...]]:
