@@ -8,10 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tests.pipeline.invoice.world import FIRST, LATER, MONTH, PRICES, World, at
+from tests.pipeline.invoice.world import FIRST, LATER, MONTH, PRICES, InMemory, World, at
 
 from weighbridge.pipeline.invoice.accrual import accruals
-from weighbridge.pipeline.invoice.teams.allocate import allocate
+from weighbridge.pipeline.invoice.teams.allocate import allocate, allocated
 from weighbridge.pipeline.invoice.teams.allocation import load_allocation
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
@@ -108,11 +108,10 @@ def invoiced(folder: Path, text: str = TEAMS, **lines: str) -> dict[tuple[str, s
     for model, paid in lines.items():
         about = {"model": None, "token_class": None, "kind": model} if model in KINDS else {}
         made.line(paid, FIRST, FIRST + timedelta(days=30), **{"model": model, "sku": model, **about})
-    lake = made.lake()
-    made.reconcile_in(lake)
+    tables, _ = made.reconcile()
     path = folder / "a.toml"
     path.write_text(text, encoding="utf-8")
-    rows = allocate(lake, load_allocation(path), MONTH, KEY).rows
+    rows = allocated(tables, load_allocation(path), MONTH, KEY).rows
     assert sum(Decimal(str(row["amount"])) for row in rows if row["pool"] == "invoice") == sum(
         (Decimal(paid) for paid in lines.values()), start=Decimal(0)
     )
@@ -153,7 +152,8 @@ def test_amounts_of_more_digits_than_decimals_usually_hold_are_added_exactly(tmp
         made.call(at(12), input_uncached=10**18 + 1, total=10**18 + 1)
     path = tmp_path / "a.toml"
     path.write_text(TEAMS, encoding="utf-8")
-    (row,) = allocate(made.lake(), load_allocation(path), MONTH, KEY).rows
+    tables, _ = made.reconcile()
+    (row,) = allocated(tables, load_allocation(path), MONTH, KEY).rows
     assert row["amount"] == 3 * (10**18 + 1) * Fraction("99999.999999999999") / 10**6
 
 
@@ -162,7 +162,7 @@ def test_a_cost_that_is_not_known_divides_nothing(tmp_path: Path) -> None:
     path.write_text(FILE.replace('by = "tokens"', 'by = "cost"'), encoding="utf-8")
     made = World(tmp_path)
     made.call(at(12), input_uncached=5, model="nobody-knows")
-    rows = allocate(made.lake(), load_allocation(path), MONTH, KEY).rows
+    rows = allocated(InMemory(made.rows()), load_allocation(path), MONTH, KEY).rows
     assert [(row["team"], row["amount"]) for row in rows if row["pool"] == "platform"] == [("unassigned", Decimal(100))]
     assert [row["amount"] for row in rows if row["pool"] == "usage"] == [None]
 
@@ -195,6 +195,7 @@ def test_what_is_used_and_on_no_bill_yet_is_accrued(tmp_path: Path) -> None:
     made.call(at(12), input_uncached=3000)
     made.call(at(13), input_uncached=2000)
     made.line("0.006", at(12, 0), tokens=3000)
+    made.line("900", FIRST, kind="other_service", model=None, token_class=None, sku="machines")
     made.line("-1", FIRST, kind="credit", category="Credit", model=None, token_class=None)
     lake, _ = made.reconcile(now=at(14))
     (told,) = accruals(lake, {}, at(14))

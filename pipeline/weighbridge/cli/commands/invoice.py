@@ -125,10 +125,17 @@ def show(
         write_json(cells)
     else:
         write_table(
-            [*_GAP, "unit", "causes"], [[*(cell[name] for name in _GAP), cell["unit"], _causes(cell)] for cell in cells]
+            [*_GAP, "unit", "also by", "causes"],
+            [[*(cell[name] for name in _GAP), cell["unit"], _also_by(cell), _causes(cell)] for cell in cells],
         )
         write_line(f"\n{counted(len(cells), 'cell')}")
     return FINDINGS if any(cell["status"] == "UNEXPLAINED" for cell in cells) else CLEAN
+
+
+def _also_by(cell: Mapping[str, object]) -> str:
+    """What a cell is of beside model and class, where the bill states it."""
+    names = ("tenant", "service_tier", "region", "modality")
+    return ", ".join(str(cell[name]) for name in names if cell[name] is not None)
 
 
 def _causes(cell: Mapping[str, object]) -> str:

@@ -57,7 +57,7 @@ def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) ->
     """
     cells = (
         lake.scan("invoice_gap")
-        .filter(pl.col("against") == str(ChargedBy.INVOICE), pl.col("unit") != "tokens")
+        .filter(pl.col("against") == str(ChargedBy.INVOICE), pl.col("unit") != "tokens", _of_models())
         .collect()
     )
     found = [_of(rows) for _, rows in sorted(cells.partition_by("period", "provider", "unit", as_dict=True).items())]
@@ -68,6 +68,11 @@ def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) ->
         if (month, provider) not in told:
             found += _unbilled(lake, contract, month)
     return sorted(found, key=lambda each: (each.period, each.provider, each.currency))
+
+
+def _of_models() -> pl.Expr:
+    """What is no service of its own beside models."""
+    return (pl.col("kind") != str(LineKind.OTHER_SERVICE)).fill_null(value=True)
 
 
 def _of(cells: pl.DataFrame) -> Accrual:

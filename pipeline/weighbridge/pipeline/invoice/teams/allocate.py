@@ -40,7 +40,6 @@ class Allocated:
     rows: Sequence[Mapping[str, object]] = field(default_factory=list)
 
 
-@exactly
 def allocate(
     lake: Lake, allocation: Allocation, month: str, key: bytes, contracts: Mapping[str, Contract] | None = None
 ) -> Allocated:
@@ -55,8 +54,22 @@ def allocate(
 
     Raises:
         ConfigError: a shared cost has nothing to be divided by.
+        ContractError, SumError: sums leave the range of the lake.
         LakeBusyError: another process is writing.
     """
+    done = allocated(lake, allocation, month, key, contracts)
+    frame = pl.DataFrame(done.rows, schema=polars_schema("allocated"), infer_schema_length=None)
+    with lake.lock():
+        kept = lake.scan("allocated").filter(pl.col("period") != month).collect()
+        lake.replace("allocated", pl.concat([kept, frame]), days=None)
+    return done
+
+
+@exactly
+def allocated(
+    lake: Records, allocation: Allocation, month: str, key: bytes, contracts: Mapping[str, Contract] | None = None
+) -> Allocated:
+    """The same, without writing it."""
     usage = used(lake, allocation.rules, month, key)
     billed = invoiced(lake, allocation.rules, month, key, contracts or {}) if allocation.invoiced else {}
     rows = [_row(month, PriceBasis.INVOICED, INVOICE, *about, each) for about, each in billed.items()]
@@ -67,10 +80,6 @@ def allocate(
         rows += _shared(month, cost, usage)
     for machines in allocation.machines:
         rows += _own(lake, month, machines, allocation.rules, key)
-    frame = pl.DataFrame(rows, schema=polars_schema("allocated"), infer_schema_length=None)
-    with lake.lock():
-        kept = lake.scan("allocated").filter(pl.col("period") != month).collect()
-        lake.replace("allocated", pl.concat([kept, frame]), days=None)
     return Allocated(month, rows)
 
 
