@@ -10,6 +10,7 @@ import pytest
 from tests.pipeline.reconcile.conftest import READING, World, key, weighed
 
 from weighbridge.pipeline.ingest.gateway_paths import HELICONE_BILLIONTHS, LANGFUSE_COSTS, LITELLM_SPEND
+from weighbridge.pipeline.lake import small
 from weighbridge.pipeline.price.plausible import implausible
 from weighbridge.pipeline.reconcile.found.reported_costs import CHARGES, implausible_costs
 from weighbridge.pipeline.reconcile.money import Prices
@@ -134,6 +135,7 @@ def test_costs_beyond_all_measure_are_found_and_stop_nothing(world: World) -> No
 def test_leaves_are_never_held_for_a_whole_day(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each report one or two of its leaves are needed: no frame in memory has the lists."""
     told(world, 1, "5")
+    monkeypatch.setattr(small, "ROWS", 0)
     month = Month(world.lake(), "2026-03", Prices({}))
     held: list[pl.Schema] = []
     collect = pl.LazyFrame.collect
