@@ -63,8 +63,8 @@ class SmallTables:
             return held.rows if look is not None else None
         try:
             rows = reading()
-        except Exception:  # noqa: BLE001 - whoever collects the scan is told what is wrong with the files
-            return None
+        except (Exception, pl.exceptions.PanicException):  # noqa: BLE001
+            return None  # whoever collects the scan is told what is wrong with the files
         with self._turn:
             self._held[folder] = _Held(opened, held.paths, look, rows)
         return rows
