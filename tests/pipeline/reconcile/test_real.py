@@ -83,7 +83,10 @@ def test_the_template_is_learnt_from_recorded_prompts(
         world.attempt(number, input_recounted=bare, messages=(added - 3) // 4, model_served=row["model"], **BARE)
         world.reading(number, input_total=row["reported_prompt"], model=row["model"])
         fitting = by_model[row["model"], row["diff_prompt"]]
-        expected.append("EXPLAINED" if fitting >= 3 and 2 * fitting > sizes[row["model"]] else "UNEXPLAINED")
+        # Where too little is learnt, what OpenAI published is tried: 3, and 4 or 5 a message.
+        published = row["reported_prompt"] - bare in {3 + each * ((added - 3) // 4) for each in (4, 5)}
+        learnt = fitting >= 3 and 2 * fitting > sizes[row["model"]]
+        expected.append("EXPLAINED" if learnt or published else "UNEXPLAINED")
     found = outcomes(polars_core, world, "input")
     assert found == expected
     assert Counter(found)["EXPLAINED"] > 140

@@ -91,7 +91,8 @@ def test_a_later_run_tells_what_became_of_provisional_amounts(world: World) -> N
     lake = world.lake()
     first = reconcile(lake, as_of=DAY)
     assert first.transitions == ()
-    assert first.statuses == {"NOT_COMPARED": 4, "PROVISIONAL": 4}
+    # The report that may still come tells the output too.
+    assert first.statuses == {"PROVISIONAL": 8}
     later = World(world.root)
     later.reading(1, input_total=100, day=DAY + timedelta(days=1))
     later.reading(2, input_total=60, cache_read=40, revision=1)
