@@ -28,8 +28,13 @@ def _variants(ledger: Ledger) -> tuple[Variant, ...]:
 
 def _as_long(ledger: Ledger, length: int) -> Callable[[Billing], Billing]:
     def charged(bundle: Bundle) -> Bundle:
-        tiered = ledger.pricing.by_length([(bundle.provider, bundle.model)])
-        return ledger.pricing.priced(replace(bundle, length=length)) if tiered else bundle
+        rows = ledger.pricing.serving([(bundle.provider, bundle.model)])
+        # Where it lies is known, and is the same already, the price of that length is its own.
+        there = bundle.length is not None and all(
+            row.bracket_of(bundle.length) == row.bracket_of(length) for row in rows
+        )
+        same = there or all(len(row.brackets) == 1 for row in rows)
+        return bundle if same else ledger.pricing.priced(replace(bundle, length=length))
 
     return lambda billing: replace(billing, calls=tuple(charged(bundle) for bundle in billing.calls))
 
