@@ -22,6 +22,7 @@ from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.merged import merged
 from weighbridge.pipeline.reconcile.overview.overview import overview
 from weighbridge.pipeline.reconcile.overview.whole import Whole
+from weighbridge.schemas.errors import SumError
 from weighbridge.schemas.tables import TABLES
 
 DAY = date(2026, 3, 31)
@@ -105,6 +106,28 @@ def test_a_figure_beyond_reason_is_unknown_and_below_nought_is_added(world: Worl
     groups = overview(world.lake())
     assert by_kind(groups) == {"matched": (2, -3, -5, 0, 0), "not_compared": (1, None, 5, None, 0)}
     assert groups.filter(kind="matched")[P95].to_list() == [-25]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_figure_that_no_sum_can_hold_is_an_error_on_either_engine(engine: str, world: World) -> None:
+    """It is below nought, so it is not set aside as beyond all reason."""
+    world.attempt(1, input_computed=-(2**62), output_computed=1)
+    world.reading(1, input_total=5, output_total=1)
+    with pytest.raises(SumError, match="weighbridge validate"):
+        overview(world.lake(), engine=engine)
+
+
+@pytest.mark.parametrize("days", [(DAY, DAY), (DAY, NEXT)])
+def test_an_attempt_and_a_report_with_half_a_key_in_common_are_strangers(days: tuple[date, date], world: World) -> None:
+    """On one day or two. Where the attempt has no model, it is told so, and takes its report along."""
+    for number, model in ((1, "m-1"), (2, None)):
+        half = {"attempt_lo": 70 + number}
+        world.attempt(
+            number, attempt_hi=5, **half, day=days[0], model_served=model, input_computed=1, output_computed=2
+        )
+        world.reading(number, attempt_hi=6, **half, day=days[1], input_total=1, output_total=2)
+    told = {(row["model"], row["kind"]): row["attempts"] for row in overview(world.lake()).iter_rows(named=True)}
+    assert told == {("m-1", "missing"): 1, (None, "missing"): 1, ("m-1", "unseen"): 2}
 
 
 def test_keys_with_one_half_in_common_are_two_attempts(world: World) -> None:

@@ -114,7 +114,9 @@ class Packed:
                 np.memmap(run, np.int64, mode="r") if run.stat().st_size else np.zeros(0, np.int64)
                 for run in self._runs
             ]
-            found += [_percentiles(_without(_sorted(slices), back)) for slices in _stretches(runs, self.at_once)]
+            found += [
+                _percentiles(_without(_sorted(slices, runs=True), back)) for slices in _stretches(runs, self.at_once)
+            ]
         groups = np.concatenate([group for group, _ in found]) if found else np.zeros(0, np.int64)
         values = np.concatenate([value for _, value in found]) if found else np.zeros(0, np.int64)
         return pl.DataFrame({"group": groups, "p95": values}, schema={"group": pl.Int64, "p95": pl.Int64})
@@ -180,9 +182,10 @@ def _at_once(rows: pl.DataFrame) -> _Added | None:
     return _Added(pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64)), packed[:count])
 
 
-def _sorted(numbers: list[Any]) -> Ints:
+def _sorted(numbers: list[Any], *, runs: bool = False) -> Ints:
+    """All numbers in order; where each piece is a sorted run already, sorting is a merge."""
     held = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
-    held.sort()
+    held.sort(kind="stable" if runs else None)
     return held
 
 
