@@ -17,6 +17,7 @@ import polars as pl
 
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.footer import Footer
+from weighbridge.pipeline.lake.footer import Stretch as Group
 from weighbridge.pipeline.lake.order import Order
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import polars_schema
@@ -96,10 +97,14 @@ class Cutter:
         right = pl.concat(told) if told else pl.LazyFrame(schema=_schema(READING, read))
         if sum(part.rows for part, _ in (*attempts, *reports)) <= 2 * self.limits.rows:
             yield Stretch(self._attempts(attempts, known[ATTEMPT]), right)
-        elif len(attempts) == 1 and attempts[0][0].address not in self.doubted and _apart(attempts[0][1]):
-            yield from self._ranges(attempts[0], right, known[ATTEMPT])
+        elif self._in_order(attempts):
+            yield from self._ranges(attempts[0], reports, right, known[ATTEMPT])
         else:
             yield from self._buckets(attempts, right, known[ATTEMPT])
+
+    def _in_order(self, parts: Sequence[Sided]) -> bool:
+        """Whether the rows are one file whose row groups do not overlap, as far as is known."""
+        return len(parts) == 1 and parts[0][0].address not in self.doubted and _apart(parts[0][1])
 
     def _attempts(self, parts: Sequence[Sided], known: Certain, groups: Sequence[int] | None = None) -> pl.DataFrame:
         """Narrow attempts with the number of their names, in the order they lie in."""
@@ -113,22 +118,31 @@ class Cutter:
                 out.append(rows.collect(engine="streaming").with_columns(who))
         return pl.concat(out) if len(out) > 2 else out[-1]
 
-    def _ranges(self, attempts: Sided, reports: pl.LazyFrame, known: Certain) -> Iterator[Stretch]:
+    def _ranges(
+        self, attempts: Sided, reports: Sequence[Sided], told: pl.LazyFrame, known: Certain
+    ) -> Iterator[Stretch]:
         """Row groups one after the other, and the reports between their ends."""
         part, said = attempts
         groups = said.stretches
         size = max(1, self.limits.rows // max(each.rows for each in groups))
+        # Row groups of reports in order are read whole, which is cheaper than looking for rows while they are read.
+        inside = self._in_order(reports)
+        found = 0
         starts = [0, *(n for n in range(size, len(groups)) if n % size == 0 and groups[n].least != groups[n - 1].most)]
         for start, end in pairwise([*starts, len(groups)]):
             least = groups[start].least if start else None
             until = groups[end].least if end < len(groups) else None
-            inside = pl.lit(value=True)
-            if least is not None:
-                inside &= pl.col(LEAD) >= least
-            if until is not None:
-                inside &= pl.col(LEAD) < until
             rows = self._attempts([attempts], known, range(start, end))
-            yield Stretch(rows, reports.filter(inside), part.address, least, until)
+            right = told.slice(*_within(reports[0][1].stretches, least, until)) if inside else told
+            if least is not None:
+                right = right.filter(pl.col(LEAD) >= least)
+            if until is not None:
+                right = right.filter(pl.col(LEAD) < until)
+            held = right.collect(engine="streaming")
+            found += held.height
+            yield Stretch(rows, held.lazy(), part.address, least, until)
+        if found != sum(part.rows for part, _ in reports):
+            raise Misplaced(reports[0][0].address)
 
     def _buckets(self, parts: Sequence[Sided], reports: pl.LazyFrame, known: Certain) -> Iterator[Stretch]:
         """Bucket by bucket from disk."""
@@ -151,6 +165,17 @@ def _apart(said: Footer) -> bool:
     ends = [(each.least, each.most) for each in said.stretches if each.least is not None and each.most is not None]
     told = said.order is not Order.NONE and len(ends) == len(said.stretches)
     return told and all(most <= least for (_, most), (least, _) in pairwise(ends))
+
+
+def _within(groups: Sequence[Group], least: int | None, until: int | None) -> tuple[int, int]:
+    """The first of the rows of those row groups that reach into a range of keys, and how many there are."""
+    own = [
+        each
+        for each in groups
+        if each.least is not None and each.most is not None
+        if (least is None or each.most >= least) and (until is None or each.least < until)
+    ]
+    return (own[0].first, own[-1].first + own[-1].rows - own[0].first) if own else (0, 0)
 
 
 def _no_attempts(known: Certain) -> pl.DataFrame:
