@@ -26,7 +26,7 @@ DIGEST = "8086deb9d1b0b8e76a2447b8c598a1e1c98d39f89b51e984f838459d91d9d233"
 LATER = {
     2: "a42c47c7ed41077ba5410cb126a8e716e908c403828eeeecdbdc629d25debc06",
     3: "edb4dbe9207ca29a5dcf129cec797544a19132a933ec734d23ceea2a817b456f",
-    4: "d0f52440ed87fd86d55382fe692f41d8cd016bae7e4dc0a9fc39ed56b5203dd0",
+    4: "ba19bf9a71ec677a87b25ea7d603c0ee7dbe65253b82490d36233ccfdb6c2965",
 }
 ADDED = {v: json.loads(FILE.with_name(f"frozen_v{v}.json").read_text(encoding="utf-8")) for v in LATER}
 

@@ -190,9 +190,7 @@ ATTEMPT = Table(
         flag("undated", "the record had no time; the day is the one the user named"),
         text("tier_requested", "the service tier asked for; null where the request named none", pattern=NAME),
         count("input_history", "of the prompt: tokens of earlier turns of its conversation"),
-        closed(
-            "script", e.Script, "what the recounted text is mostly written in: the answer, else the prompt"
-        ),
+        closed("script", e.Script, "what the recounted text is mostly written in: the answer, else the prompt"),
         *provenance(),
     ),
     key=("attempt_lo", "attempt_hi", "source", "revision"),
