@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE, Ints
+from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE, Ints, piece_of
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
@@ -90,10 +90,12 @@ class Keys:
     def repeated(self) -> Ints:
         """Those that came in more than one stretch, rising."""
         runs: list[Any] = self._held
+        size = _PIECE
         if self._runs:
             self._put_away()
             runs = [np.memmap(path, np.int64, mode="r") for path in self._runs]
-        pieces = _ranges(runs, min(self.at_once, _PIECE)) if len(runs) > 1 else ()
+            size *= 8
+        pieces = _ranges(runs, min(self.at_once, size)) if len(runs) > 1 else ()
         return np.concatenate([NONE, *(twice(_merged(piece)) for piece in pieces)])
 
     def _put_away(self) -> None:
@@ -114,8 +116,10 @@ def _merged(runs: list[Any]) -> Ints:
 def _ranges(runs: list[Any], at_once: int) -> Iterator[list[Any]]:
     """The runs cut at the same keys into pieces of about `at_once` numbers; keys that are equal are in one piece."""
     pieces = -(-sum(len(run) for run in runs) // at_once)
-    sample = np.sort(np.concatenate([run[:: max(1, len(run) // 1024)] for run in runs]))
+    # Sixteen marks for each piece, spread over the runs: more would touch every page of what is on disk.
+    marks = max(16, 16 * pieces // max(1, len(runs)))
+    sample = np.sort(np.concatenate([run[:: max(1, len(run) // marks)] for run in runs]))
     cuts = np.unique(sample[[len(sample) * piece // pieces for piece in range(1, pieces)]]) if pieces > 1 else NONE
     edges = [np.concatenate([[0], np.searchsorted(run, cuts), [len(run)]]) for run in runs]
     for piece in range(len(cuts) + 1):
-        yield [run[edge[piece] : edge[piece + 1]] for run, edge in zip(runs, edges, strict=True)]
+        yield [piece_of(run, edge[piece], edge[piece + 1]) for run, edge in zip(runs, edges, strict=True)]

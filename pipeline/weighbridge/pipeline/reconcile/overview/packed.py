@@ -7,6 +7,7 @@ the sorted numbers. Beyond `AT_ONCE` of them, sorted runs go to disk and are mer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -237,7 +238,15 @@ def _figure(numbers: Ints) -> Ints:
     return figures
 
 
-def _stretches(runs: list[Any], at_once: int) -> list[list[Any]]:
+def piece_of(run: Any, start: int, end: int) -> Ints:
+    """Part of a run. One on disk is read: its pages, once mapped, would count as memory until the end."""
+    if isinstance(run, np.memmap):
+        return np.fromfile(str(run.filename), np.int64, int(end - start), offset=8 * int(start))
+    part: Ints = run[start:end]
+    return part
+
+
+def _stretches(runs: list[Any], at_once: int) -> Iterator[list[Any]]:
     """The runs cut at the same groups, so that each stretch of all of them has about `at_once` numbers.
 
     A group is never cut: one that has more numbers than that is a stretch of its own.
@@ -250,8 +259,8 @@ def _stretches(runs: list[Any], at_once: int) -> list[list[Any]]:
     )
     cuts = [np.unique(np.array(marks, np.int64)) << _BITS]
     edges = [np.concatenate([[0], np.searchsorted(run, cuts[0]), [len(run)]]) for run in runs]
-    out = []
     for piece in range(len(cuts[0]) + 1):
-        parts = [run[edge[piece] : edge[piece + 1]] for run, edge in zip(runs, edges, strict=True)]
-        out.append([part for part in parts if len(part)])
-    return [piece for piece in out if piece]
+        parts = [piece_of(run, edge[piece], edge[piece + 1]) for run, edge in zip(runs, edges, strict=True)]
+        held = [part for part in parts if len(part)]
+        if held:
+            yield held
