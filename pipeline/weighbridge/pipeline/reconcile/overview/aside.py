@@ -8,8 +8,8 @@ from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.overview import pairs
 from weighbridge.pipeline.reconcile.overview.keys import LEAD
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
-from weighbridge.pipeline.reconcile.overview.packed import Ints
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
+from weighbridge.pipeline.reconcile.overview.runs import Ints
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.tables import UNASSIGNED
 

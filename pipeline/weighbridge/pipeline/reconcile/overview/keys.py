@@ -8,19 +8,18 @@ group-by. Memory does not grow with the rows: runs are put away, and looked thro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE, Ints, piece_of
+from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, cut, merged, values_between
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
-NONE: Ints = np.zeros(0, np.int64)
 # Keys merged at a time: what stays near the processor merges twice as fast.
 _PIECE = 2**18
 
@@ -77,7 +76,7 @@ class Keys:
     at_once: int = AT_ONCE
     _held: list[Ints] = field(default_factory=list)
     _size: int = 0
-    _runs: list[Path] = field(default_factory=list)
+    _runs: list[Run] = field(default_factory=list)
 
     def add(self, run: Ints) -> None:
         """Add the second halves of a stretch, each once and rising; stretches follow by day and key."""
@@ -89,37 +88,19 @@ class Keys:
 
     def repeated(self) -> Ints:
         """Those that came in more than one stretch, rising."""
-        runs: list[Any] = self._held
         size = _PIECE
         if self._runs:
             self._put_away()
-            runs = [np.memmap(path, np.int64, mode="r") for path in self._runs]
             size *= 8
-        pieces = _ranges(runs, min(self.at_once, size)) if len(runs) > 1 else ()
-        return np.concatenate([NONE, *(twice(_merged(piece)) for piece in pieces)])
+        runs = [*self._runs, *map(Run.held, self._held)]
+        if len(runs) < 2:
+            return NONE
+        pieces = -(-sum(run.size for run in runs) // min(self.at_once, size))
+        found = [twice(merged(parts)) for parts in cut(runs, values_between(runs, pieces))]
+        return np.concatenate([NONE, *found])
 
     def _put_away(self) -> None:
         for run in self._held:
             path = self.folder / f"keys-{self.name}-{len(self._runs):05d}.i64"
-            run.tofile(path)
-            self._runs.append(path)
+            self._runs.append(Run.put_away(run, path))
         self._held, self._size = [], 0
-
-
-def _merged(runs: list[Any]) -> Ints:
-    """All runs as one; sorting what is in runs already is a merge."""
-    held: Ints = np.concatenate(runs)
-    held.sort(kind="stable")
-    return held
-
-
-def _ranges(runs: list[Any], at_once: int) -> Iterator[list[Any]]:
-    """The runs cut at the same keys into pieces of about `at_once` numbers; keys that are equal are in one piece."""
-    pieces = -(-sum(len(run) for run in runs) // at_once)
-    # Sixteen marks for each piece, spread over the runs: more would touch every page of what is on disk.
-    marks = max(16, 16 * pieces // max(1, len(runs)))
-    sample = np.sort(np.concatenate([run[:: max(1, len(run) // marks)] for run in runs]))
-    cuts = np.unique(sample[[len(sample) * piece // pieces for piece in range(1, pieces)]]) if pieces > 1 else NONE
-    edges = [np.concatenate([[0], np.searchsorted(run, cuts), [len(run)]]) for run in runs]
-    for piece in range(len(cuts) + 1):
-        yield [piece_of(run, edge[piece], edge[piece + 1]) for run, edge in zip(runs, edges, strict=True)]

@@ -35,11 +35,12 @@ from weighbridge.pipeline.reconcile.match import reports as many
 from weighbridge.pipeline.reconcile.overview import aside, pairs
 from weighbridge.pipeline.reconcile.overview.aside import ALONE, TOLD
 from weighbridge.pipeline.reconcile.overview.groups import P95
-from weighbridge.pipeline.reconcile.overview.keys import LEAD, NONE, Keys, Look, look
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, Keys, Look, look
 from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
-from weighbridge.pipeline.reconcile.overview.packed import Ints, Packed
+from weighbridge.pipeline.reconcile.overview.packed import Packed
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints
 from weighbridge.pipeline.reconcile.overview.spill import Spill, tried
 from weighbridge.pipeline.reconcile.overview.stretches import ATTEMPT, READING, Cutter, Misplaced, Sided, Stretch
 from weighbridge.pipeline.reconcile.period import month_of

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.place import Place
-from weighbridge.pipeline.reconcile.overview.packed import MOST_GROUPS, Ints
+from weighbridge.pipeline.reconcile.overview.packed import MOST_GROUPS
 from weighbridge.pipeline.reconcile.overview.pairs import STEP
+from weighbridge.pipeline.reconcile.overview.runs import Ints
 from weighbridge.schemas.errors import ConfigError
 
 WHO = "who"

@@ -7,10 +7,9 @@ the sorted numbers. Beyond `AT_ONCE` of them, sorted runs go to disk and are mer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,9 +17,8 @@ import polars as pl
 from weighbridge.pipeline.reconcile.engines.sums import beyond
 from weighbridge.pipeline.reconcile.overview.groups import PERCENT
 from weighbridge.pipeline.reconcile.overview.pairs import FIGURES
+from weighbridge.pipeline.reconcile.overview.runs import Ints, Run, cut, merged, values_between
 from weighbridge.schemas.errors import LakeError
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 # Packed numbers held at a time, 8 bytes each, and as many again while they are sorted.
 AT_ONCE = 16_000_000
@@ -48,7 +46,7 @@ class Packed:
     _sums: list[pl.DataFrame] = field(default_factory=list)
     _held: list[Ints] = field(default_factory=list)
     _size: int = 0
-    _runs: list[Path] = field(default_factory=list)
+    _runs: list[Run] = field(default_factory=list)
     _back: list[Ints] = field(default_factory=list)
 
     def add(self, rows: pl.DataFrame) -> None:
@@ -99,9 +97,8 @@ class Packed:
 
     def _put_away(self) -> None:
         """Sorted numbers to disk."""
-        run = self.folder / f"run-{len(self._runs):05d}.i64"
-        _sorted(self._held).tofile(run)
-        self._runs.append(run)
+        path = self.folder / f"run-{len(self._runs):05d}.i64"
+        self._runs.append(Run.put_away(_sorted(self._held), path))
         self._held, self._size = [], 0
 
     def _percentiles(self) -> pl.DataFrame:
@@ -111,13 +108,10 @@ class Packed:
             found.append(_percentiles(_without(_sorted(self._held), back)))
         else:
             self._put_away()
-            runs = [
-                np.memmap(run, np.int64, mode="r") if run.stat().st_size else np.zeros(0, np.int64)
-                for run in self._runs
-            ]
-            found += [
-                _percentiles(_without(_sorted(slices, runs=True), back)) for slices in _stretches(runs, self.at_once)
-            ]
+            pieces = -(-sum(run.size for run in self._runs) // self.at_once)
+            # A group is never cut: one that has more numbers than may be held is a piece of its own.
+            cuts = np.unique(values_between(self._runs, pieces) >> _BITS) << _BITS
+            found += [_percentiles(_without(merged(parts), back)) for parts in cut(self._runs, cuts)]
         groups = np.concatenate([group for group, _ in found]) if found else np.zeros(0, np.int64)
         values = np.concatenate([value for _, value in found]) if found else np.zeros(0, np.int64)
         return pl.DataFrame({"group": groups, "p95": values}, schema={"group": pl.Int64, "p95": pl.Int64})
@@ -183,10 +177,10 @@ def _at_once(rows: pl.DataFrame) -> _Added | None:
     return _Added(pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64)), packed[:count])
 
 
-def _sorted(numbers: list[Any], *, runs: bool = False) -> Ints:
-    """All numbers in order; where each piece is a sorted run already, sorting is a merge."""
+def _sorted(numbers: list[Ints]) -> Ints:
+    """All numbers in order."""
     held = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
-    held.sort(kind="stable" if runs else None)
+    held.sort()
     return held
 
 
@@ -236,31 +230,3 @@ def _groups(numbers: Ints) -> tuple[Ints, Ints]:
 def _figure(numbers: Ints) -> Ints:
     figures: Ints = (numbers & (2 * _SHIFT - 1)) - _SHIFT
     return figures
-
-
-def piece_of(run: Any, start: int, end: int) -> Ints:
-    """Part of a run. One on disk is read: its pages, once mapped, would count as memory until the end."""
-    if isinstance(run, np.memmap):
-        return np.fromfile(str(run.filename), np.int64, int(end - start), offset=8 * int(start))
-    part: Ints = run[start:end]
-    return part
-
-
-def _stretches(runs: list[Any], at_once: int) -> Iterator[list[Any]]:
-    """The runs cut at the same groups, so that each stretch of all of them has about `at_once` numbers.
-
-    A group is never cut: one that has more numbers than that is a stretch of its own.
-    """
-    total = sum(len(run) for run in runs)
-    pieces = max(1, -(-total // at_once))
-    longest = max(runs, key=len)
-    marks = (
-        [int(longest[len(longest) * piece // pieces]) >> _BITS for piece in range(1, pieces)] if len(longest) else []
-    )
-    cuts = [np.unique(np.array(marks, np.int64)) << _BITS]
-    edges = [np.concatenate([[0], np.searchsorted(run, cuts[0]), [len(run)]]) for run in runs]
-    for piece in range(len(cuts[0]) + 1):
-        parts = [piece_of(run, edge[piece], edge[piece + 1]) for run, edge in zip(runs, edges, strict=True)]
-        held = [part for part in parts if len(part)]
-        if held:
-            yield held

@@ -1,0 +1,103 @@
+"""Sorted runs of whole numbers, in memory or on disk, that are cut at the same values and merged piece by piece.
+
+Of a run on disk a mark in every few thousand numbers stays in memory, so that a place in it is found by reading one
+block. Mapping its file instead would count as memory all that was ever looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+NONE: Ints = np.zeros(0, np.int64)
+# Numbers between two marks of a run on disk: 32 KiB.
+STEP = 4096
+# Up to so many runs are merged faster than sorted.
+_FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rising whole numbers; equal ones may follow one another.
+
+    Attributes:
+        size: how many.
+        marks: some of them, rising: each `STEP`-th where they lie on disk, all of them where they do not.
+        path: the file they lie in, 8 bytes each; null where they are in memory.
+    """
+
+    size: int
+    marks: Ints
+    path: Path | None = None
+
+    @classmethod
+    def held(cls, numbers: Ints) -> Run:
+        """A run in memory."""
+        return cls(len(numbers), numbers)
+
+    @classmethod
+    def put_away(cls, numbers: Ints, path: Path) -> Run:
+        """Write a run to a file."""
+        numbers.tofile(path)
+        return cls(len(numbers), numbers[::STEP].copy(), path)
+
+    def piece(self, start: int, end: int) -> Ints:
+        """Part of it."""
+        if self.path is None:
+            return self.marks[start:end]
+        return np.fromfile(self.path, np.int64, max(0, end - start), offset=8 * start)
+
+    def places(self, values: Ints) -> Ints:
+        """How many of its numbers are below each value."""
+        found: Ints = np.searchsorted(self.marks, values)
+        if self.path is None:
+            return found
+        inside = [
+            first + 1 + int(np.searchsorted(self.piece(first + 1, min(first + STEP, self.size)), value))
+            for first, value in zip((found - 1) * STEP, values, strict=True)
+            if first >= 0
+        ]
+        return np.concatenate([np.zeros(len(values) - len(inside), np.int64), np.array(inside, np.int64)])
+
+    def sample(self, most: int) -> Ints:
+        """Some of its numbers, evenly spread: `most` or a few more, fewer where it has no more marks."""
+        return self.marks[:: max(1, len(self.marks) // most)]
+
+
+def values_between(runs: Sequence[Run], pieces: int) -> Ints:
+    """Rising values that cut all runs together into about so many pieces of about the same size."""
+    if pieces < 2:
+        return NONE
+    most = max(16, 16 * pieces // max(1, len(runs)))
+    samples = [(run.size, run.sample(most)) for run in runs if run.size]
+    if not samples:
+        return NONE
+    numbers = np.concatenate([sample for _, sample in samples])
+    # A run counts by its size, however many numbers stand for it.
+    weights = np.concatenate([np.full(len(sample), size / len(sample)) for size, sample in samples])
+    order = np.argsort(numbers, kind="stable")
+    reached = np.cumsum(weights[order])
+    wanted = np.arange(1, pieces) * (reached[-1] / pieces)
+    cuts: Ints = np.unique(numbers[order][np.minimum(np.searchsorted(reached, wanted), len(order) - 1)])
+    return cuts
+
+
+def cut(runs: Sequence[Run], values: Ints) -> Iterator[list[Ints]]:
+    """The parts of all runs below the first of rising values, between each two, and from the last one on."""
+    edges = [np.concatenate([[0], run.places(values), [run.size]]) for run in runs]
+    for piece in range(len(values) + 1):
+        parts = [run.piece(int(edge[piece]), int(edge[piece + 1])) for run, edge in zip(runs, edges, strict=True)]
+        yield [part for part in parts if len(part)]
+
+
+def merged(runs: Sequence[Ints]) -> Ints:
+    """The numbers of rising runs, rising."""
+    held = np.concatenate(runs) if runs else NONE.copy()
+    held.sort(kind="stable" if len(runs) <= _FEW else None)
+    return held
