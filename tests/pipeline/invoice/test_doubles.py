@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.pipeline.invoice.world import FIRST, World, at
 
+from weighbridge.schemas.errors import ContractError
+
 FOCUS, PAGES = "f" * 64, "e" * 64
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -106,3 +108,57 @@ def test_the_total_of_an_invoice_is_that_of_lines_that_count_once(tmp_path: Path
     )  # fmt: skip
     _, result = world.reconcile()
     assert [finding.code for finding in result.findings] == ["bill_taken_in_twice"]
+
+
+@pytest.mark.parametrize("taken_back", ["one", "one-1"])
+def test_what_a_later_bill_takes_back_and_charges_anew_is_charged(tmp_path: Path, taken_back: str) -> None:
+    """0.002 in April; in May -0.002 and 0.002, in either order: 0.002 is charged, and not nothing."""
+    world = World(tmp_path)
+    world.call(at(30), input_uncached=1000)
+    world.line("0.002", at(30, 0), line_id="one", segment=FOCUS)
+    of_may = {"invoice_id": "openai:2026-05", "billing_start": MAY, "segment": PAGES}
+    world.line("-0.002", at(30, 0), line_id=taken_back, **of_may)
+    world.line("0.002", at(30, 0), line_id="one-1" if taken_back == "one" else "one", **of_may)
+    weighed = world.weighed()
+    assert [(row["charged"], row["lines"], row["status"]) for row in weighed.gaps] == [(Decimal("0.002"), 3, "MATCHED")]
+    assert weighed.findings == []
+
+
+@pytest.mark.parametrize(("second", "doubled"), [("0.004", False), ("0.006", True)])
+def test_two_projects_that_come_to_one_sum_are_two_until_other_sums_are_the_same(
+    tmp_path: Path, second: str, doubled: bool
+) -> None:
+    world = taken_in_twice(tmp_path, second=second)
+    for line in world.lines:
+        line["project"] = "p_" + ("1" if line["segment"] == FOCUS else "2") * 32
+    if second == "0.006":
+        world.line("0.002", at(13, 0), tokens=1000, segment=FOCUS, project="p_" + "1" * 32)
+    codes = [finding.code for finding in world.weighed().findings]
+    assert codes.count("bill_taken_in_twice") == doubled
+
+
+def test_a_bill_that_names_no_account_is_held_against_all_accounts_together(tmp_path: Path) -> None:
+    world = taken_in_twice(tmp_path)
+    for number, line in enumerate(each for each in world.lines if each["segment"] == FOCUS):
+        line |= {"account": f"p_{number % 2}" + "0" * 31, "invoice_id": f"account-{number % 2}:2026-04"}
+    weighed = world.weighed()
+    assert sum(row["charged"] for row in weighed.gaps if row["unit"] == "USD") == Decimal("0.008")
+    assert [(f.code, f.rows) for f in weighed.findings] == [("bill_taken_in_twice", 2)]
+
+
+def test_a_bill_without_any_currency_is_in_no_sum_and_stops_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.call(at(12), input_uncached=1000)
+    world.line("0.002", at(12, 0), tokens=1000, currency=None)
+    weighed = world.weighed()
+    assert not [row for row in weighed.gaps if row["charged"]]
+    assert {finding.code for finding in weighed.findings} == {"currency_missing", "invoice_not_compared"}
+
+
+@pytest.mark.parametrize("about", [{}, {"kind": None, "model": None, "token_class": None}], ids=["tokens", "unknown"])
+def test_lines_that_no_column_holds_together_stop_with_what_to_do(tmp_path: Path, about: dict[str, Any]) -> None:
+    world = World(tmp_path)
+    for _ in range(2):
+        world.line("60000000000000000000.000000000000000001", at(12, 0), **about)
+    with pytest.raises(ContractError, match=r"10\*\*20 in money.*reconcile again"):
+        world.weighed()

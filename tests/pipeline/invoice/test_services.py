@@ -6,6 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from tests.pipeline.invoice.world import FIRST, World, at
 
 
@@ -47,3 +48,15 @@ def test_without_the_name_of_a_service_a_line_is_told_by_its_sku(tmp_path: Path)
     codes = [finding.code for finding in world.weighed().findings]
     assert codes.count("unmapped_line") == 4
     assert "other_service" not in codes
+
+
+@pytest.mark.parametrize(("provider", "code"), [("openai", "unmapped_line"), ("cloud", "other_service")])
+def test_of_a_provider_that_answered_calls_of_ours_a_bill_of_unknown_lines_is_no_bill_of_other_services(
+    tmp_path: Path, provider: str, code: str
+) -> None:
+    world = World(tmp_path)
+    world.call(at(12), input_uncached=1000)
+    about = {"kind": None, "model": None, "token_class": None, "service": "Something new", "provider": provider}
+    world.line("9.99", FIRST, FIRST + timedelta(days=30), **about)
+    told = [(finding.code, finding.amount) for finding in world.weighed().findings]
+    assert (code, Decimal("9.99")) in told

@@ -17,7 +17,7 @@ from weighbridge.pipeline.invoice.cause import of_kind
 from weighbridge.pipeline.invoice.cells import Grouping, Key
 from weighbridge.pipeline.invoice.ledger import Charged, Ledger
 from weighbridge.pipeline.invoice.search import Explained, Search, Share
-from weighbridge.pipeline.invoice.sums import exactly
+from weighbridge.pipeline.invoice.sums import countable, exactly, payable
 from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.schemas.enumerations import ChargedBy, Confidence, LineKind, Status
 from weighbridge.schemas.finding import EVIDENCE_ROWS
@@ -91,8 +91,8 @@ def _charged(rows: Sequence[Mapping[str, object]]) -> Charged:
     # Lines of one cell on bills of several days have no day of issue that a rate could be of.
     issued = {row["issued_at"].date() for row in rows if isinstance(row["issued_at"], datetime)}
     return Charged(
-        tokens=None if None in counted else sum(int(str(count)) for count in counted),
-        money=None if None in paid else sum((Decimal(str(each)) for each in paid), start=Decimal(0)),
+        tokens=None if None in counted else countable(sum(int(str(count)) for count in counted)),
+        money=None if None in paid else payable(sum((Decimal(str(each)) for each in paid), start=Decimal(0))),
         lines=len(rows),
         open=any(bool(row["open"]) for row in rows),
         closed=all(bool(row["closed"]) for row in rows),
@@ -241,7 +241,7 @@ def _gap_row(
     finer = [f"{name}={part}" for name, part in zip(Key._fields[_NAMED:], key[_NAMED:], strict=True) if part]
     identity = framed(ledger.month, str(ledger.against), name, unit, *about, *finer)
     digest = hashlib.sha256(identity).hexdigest()[:32]
-    gap = None if ours is None or theirs is None else theirs - ours
+    gap = None if ours is None or theirs is None else payable(theirs - ours)
     shares = [] if cell.explained is None or gap is None else list(cell.explained.shares)
     parts = [Decimal(share.tokens) if unit == TOKENS else share.money for share in shares]
     residual = None if gap is None else gap - sum(parts, start=Decimal(0))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 
 import polars as pl
 
@@ -24,7 +25,7 @@ from weighbridge.pipeline.invoice.spans import periods
 from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.terms import MonthTerms, month_terms, taken
 from weighbridge.pipeline.invoice.theirs.doubles import once
-from weighbridge.pipeline.invoice.theirs.lines import charges, importers_of, latest_lines, providers_of
+from weighbridge.pipeline.invoice.theirs.lines import calls_of, charges, importers_of, latest_lines, providers_of
 from weighbridge.pipeline.invoice.theirs.pages import counted, groupings, latest_pages, page_charges
 from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake import Lake, polars_schema
@@ -129,7 +130,7 @@ def months_compared(
     for provider in sorted({*providers_of(lines), *pages["provider"].unique()}):
         contract = books.contract(provider)
         own, doubled = once(lines.filter(pl.col("provider") == provider), importers, contract.zone)
-        told = charges(own, contract, books.key)
+        told = charges(own, contract, books.key, partial(calls_of, lake, provider))
         by = groupings(pages, provider)
         of_pages = page_charges(pages, contract, books.key, by[0]) if by else told.clear()
         for month in sorted({*told["month"], *of_pages["month"]}):
@@ -195,7 +196,8 @@ class _Asked:
         common = told.value_counts().sort("count", "currency", descending=[True, False])["currency"]
         currency = self.contract.currency or (common[0] if len(common) else None)
         # Nothing of ours can be held against a line in another currency, or in none: it is a finding and in no sum.
-        ledger = self._ledger(lines.filter(pl.col("currency") == currency), ChargedBy.INVOICE, currency)
+        of_bill = lines.filter(pl.col("currency") == pl.lit(currency, pl.String))
+        ledger = self._ledger(of_bill, ChargedBy.INVOICE, currency)
         ledger = replace(ledger, counted=counted(pages.filter(pl.col("month") == self.month), ledger))
         given = ledger.predicted(ledger.agreed)
         paid = [figure.money for figure in given.values()]

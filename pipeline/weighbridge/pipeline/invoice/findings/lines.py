@@ -11,6 +11,7 @@ from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
 from weighbridge.pipeline.invoice.cause import all_causes
 from weighbridge.pipeline.invoice.compare import MonthResult
 from weighbridge.pipeline.invoice.findings.words import CURES, CURRENCY, OTHER_CURRENCY, OTHER_SERVICE, TOTAL
+from weighbridge.pipeline.invoice.sums import payable
 from weighbridge.pipeline.invoice.theirs.doubles import once
 from weighbridge.pipeline.invoice.theirs.lines import importers_of
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
@@ -46,7 +47,7 @@ def _files(segments: Sequence[str]) -> tuple[str, ...]:
 def of_lines(result: MonthResult, lines: pl.DataFrame) -> Iterator[Finding]:
     """Lines without a currency, and lines nobody can place, by SKU."""
     cause = next(each for each in all_causes() if each.code == "unmapped_line")
-    currency = result.ledger.currency
+    currency = pl.lit(result.ledger.currency, pl.String)
     provider, month, zone = result.ledger.contract.provider, result.ledger.month, result.ledger.contract.zone
     gone = lines.filter(pl.col("withdrawn"))
     if gone.height:
@@ -79,7 +80,7 @@ def _of(
 ) -> Finding:  # fmt: skip
     currencies = lines["currency"].unique().to_list()
     known = len(currencies) == 1 and currencies[0] is not None and not lines["amount"].null_count()
-    paid = sum((Decimal(str(each)) for each in lines["amount"]), start=Decimal(0)) if known else None
+    paid = payable(sum((Decimal(str(each)) for each in lines["amount"]), start=Decimal(0))) if known else None
     return Finding(
         code=code,
         severity=severity,

@@ -6,13 +6,16 @@
 
 An *edition* is what files of one importer, in one grouping and of one account, say of a month. Two editions are the
 same bill where every day that both tell comes to the same, in one currency; where one tells no days, the whole month
-has to. The finer edition counts, of equals the one with more lines, then the first by name. A line of one identity and
-amount on the bills of two months counts on the earlier. What is left out stays in the lake, and is told.
+has to. Where both name projects or keys, and none in common, one sum may be a coincidence: several days of other sums
+have to be the same. An edition that names no account is held against all accounts together. The finer edition counts,
+of equals the one with more lines, then the first by name. A line of one identity and amount on the bills of two months
+counts on the earlier, unless the later one takes the same amount back: then it is charged anew. What is left out stays
+in the lake, and is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
@@ -30,6 +33,7 @@ _DAY = timedelta(hours=25)
 # One importer reads binary numbers, and another one cents: days that differ by less than half a cent are the same,
 # where they come to more than a little together.
 _NEAR, _ENOUGH = Decimal("0.005"), Decimal(1)
+_OWNERS = ("project", "api_key")
 _SAME_LINE = ("account", "line_id", "period_start", "period_end", "currency", "amount", "tokens")
 
 
@@ -64,10 +68,12 @@ class _Edition:
     rows: list[Mapping[str, object]] = field(default_factory=list)
     days: dict[date, Decimal] = field(default_factory=dict)
     rest: Decimal | None = None
+    owners: set[str] = field(default_factory=set)
 
     def add(self, row: Mapping[str, object], day: date | None) -> None:
         """Add a line."""
         self.rows.append(row)
+        self.owners |= {str(row[name]) for name in _OWNERS if row[name] is not None}
         paid = Decimal(str(row["amount"] or 0))
         if day is None:
             self.rest = (self.rest or Decimal(0)) + paid
@@ -98,11 +104,15 @@ def once(lines: pl.DataFrame, importers: Mapping[str, str], zone: str) -> tuple[
 
 def _two_bills(rows: pl.DataFrame, zone: str, gone: set[int]) -> Iterator[Doubled]:
     several = rows.filter(pl.col("amount").is_not_null(), pl.col("invoice_id").n_unique().over(_SAME_LINE) > 1)
+    about = ["invoice_id", "period_start", "period_end", "currency", "amount"]
+    back = rows.select(*about[:-1], amount=-pl.col("amount")).unique()
+    # What a bill takes back and charges anew is charged there: only both together come to nothing.
+    several = several.join(back.with_columns(_back=True), on=about, how="left", nulls_equal=True)
     held: dict[tuple[str, str, str], list[Mapping[str, object]]] = {}
     segments: dict[tuple[str, str, str], list[str]] = {}
     for own in several.sort(*_SAME_LINE, "invoice_id").partition_by(_SAME_LINE):
         first, *others = own.unique("invoice_id", keep="first", maintain_order=True).iter_rows(named=True)
-        for row in others:
+        for row in (each for each in others if not each["_back"]):
             about = month_of(row["period_start"], zone), first["invoice_id"], row["invoice_id"]
             held.setdefault(about, []).append(row)
             segments.setdefault(about, []).extend(each for each in (first["segment"], row["segment"]) if each)
@@ -112,10 +122,13 @@ def _two_bills(rows: pl.DataFrame, zone: str, gone: set[int]) -> Iterator[Double
 
 
 def _two_editions(rows: pl.DataFrame, importers: Mapping[str, str], zone: str, gone: set[int]) -> Iterator[Doubled]:
-    for (month, currency, _), editions in sorted(_editions(rows, importers, zone).items(), key=repr):
+    found = _editions(rows, importers, zone)
+    # Those that name no account come last: what is left out of the others is known by then.
+    for about, editions in sorted(found.items(), key=lambda each: (each[0][2] is None, repr(each[0]))):
+        month, currency, account = about
         if currency is None:
             continue
-        kept: list[_Edition] = []
+        kept = _of_all_accounts(found, month, currency, gone, zone) if account is None else []
         for edition in sorted(editions, key=lambda each: (-each.grain, -len(each.rows), each.name)):
             whole = next((each for each in kept if _said(each, edition)), None)
             left = [] if whole is None else _left_out(whole, edition, zone)
@@ -127,10 +140,27 @@ def _two_editions(rows: pl.DataFrame, importers: Mapping[str, str], zone: str, g
             yield _doubled(TWO_EDITIONS, month, whole.name, edition.name, left, files, zone)
 
 
+def _of_all_accounts(
+    found: Mapping[tuple[str, str | None, str | None], Sequence[_Edition]], month: str, currency: str,
+    gone: Collection[int], zone: str,
+) -> list[_Edition]:  # fmt: skip
+    """Editions of a month as those of all accounts that are named, together, without what is left out of them."""
+    whole: dict[str, _Edition] = {}
+    for (of_month, of_currency, account), editions in sorted(found.items(), key=repr):
+        if account is None or (of_month, of_currency) != (month, currency):
+            continue
+        for each in editions:
+            edition = whole.setdefault(each.name, _Edition(each.name, each.grain))
+            for row in each.rows:
+                if int(str(row["_row"])) not in gone:
+                    edition.add(row, _day(row, zone))
+    return [each for each in whole.values() if each.rows]
+
+
 def _editions(
     rows: pl.DataFrame, importers: Mapping[str, str], zone: str
 ) -> dict[tuple[str, str | None, str | None], list[_Edition]]:
-    """(month, currency, account) -> its editions. A bill that names no account is of every account."""
+    """(month, currency, account) -> its editions. A bill that names no account is of the one there is, or of all."""
     accounts = rows["account"].drop_nulls().unique().to_list()
     only = accounts[0] if len(accounts) == 1 else None
     named = rows.group_by("segment").agg(pl.col(name).is_not_null().any() for name in NAMED)
@@ -159,6 +189,8 @@ def _said(one: _Edition, other: _Edition) -> bool:
         if one.days and other.days:
             return False
         pairs = [(one.total, other.total)]
+    if one.owners and other.owners and one.owners.isdisjoint(other.owners) and len({a for a, _ in pairs if a}) <= 1:
+        return False
     come_to = sum(abs(a) for a, _ in pairs)
     exact = all(a == b for a, b in pairs) and come_to > 0
     return exact or (all(abs(a - b) < _NEAR for a, b in pairs) and come_to >= _ENOUGH)

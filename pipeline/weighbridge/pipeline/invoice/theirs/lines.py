@@ -6,7 +6,7 @@ stands on: usage that is billed late so joins the month it is of. Every other li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -52,30 +52,42 @@ def providers_of(lines: pl.DataFrame) -> list[str]:
     return sorted(lines["provider"].unique())
 
 
-def charges(lines: pl.DataFrame, contract: Contract, key: bytes | None) -> pl.DataFrame:
+def calls_of(lake: Records, provider: str) -> bool:
+    """Whether any reading is of a provider."""
+    found = lake.scan("reading", columns=["provider"]).filter(pl.col("provider") == provider).head(1).collect()
+    return not found.is_empty()
+
+
+def charges(
+    lines: pl.DataFrame, contract: Contract, key: bytes | None, called: Callable[[], bool] = lambda: False
+) -> pl.DataFrame:
     """The lines of one provider as `CHARGES`: what is charged, of whom, when, and in which month it belongs.
 
     Args:
         lines: rows of `invoice_line`, last revisions.
         contract: what was agreed.
         key: the installation's pseudonym key, for projects and tenants the contract names by their names.
+        called: whether any call of ours was answered by the provider; asked where no line is known to be of a model.
     """
     of_sku = _of_skus(contract)
     tenants = tenants_of(contract, key)
     own = lines.filter(pl.col("provider") == contract.provider)
     rows = [_charge(row, contract, of_sku, tenants) for row in own.iter_rows(named=True)]
-    made = _other_services(pl.DataFrame(rows, schema=CHARGES, infer_schema_length=None))
+    made = _other_services(pl.DataFrame(rows, schema=CHARGES, infer_schema_length=None), called)
     return made.sort("start", "end", "kind", "model", "token_class", "amount", "tokens", "segment", nulls_last=True)
 
 
-def _other_services(made: pl.DataFrame) -> pl.DataFrame:
+def _other_services(made: pl.DataFrame, called: Callable[[], bool]) -> pl.DataFrame:
     """The charges, with use of services that serve no model told as such.
 
     A service of which no line charges tokens or a tool, or names a model, is none of models: the bill of a cloud has
-    machines and disks beside. Its lines are held against nothing.
+    machines and disks beside. Its lines are held against nothing. Where no line of any service is known to be of a
+    model, and calls of ours were answered by this provider, nobody can say which service they are on: none is other.
     """
     of_models = pl.col("kind").is_in(_OF_MODELS) | pl.col("model").is_not_null()
     services = made.filter(of_models.fill_null(value=False))["service"].drop_nulls().unique()
+    if services.is_empty() and called():
+        return made
     unknown = pl.col("kind").is_null() | (pl.col("kind") == str(LineKind.STORAGE))
     of_use = pl.col("category") == str(ChargeCategory.USAGE)
     other = pl.col("service").is_not_null() & ~pl.col("service").is_in(services.implode()) & unknown & of_use
