@@ -96,6 +96,7 @@ def test_a_line_on_the_bills_of_two_months_counts_on_the_earlier_and_another_amo
         (finding,) = weighed.findings
         assert (finding.subject["kept"], finding.subject["left_out"]) == ("openai:2026-04", "openai:2026-05")
         assert (finding.rows, finding.segments) == (1, (FOCUS, PAGES))
+        assert (finding.amount, finding.currency) == (Decimal("0.002"), "USD")
 
 
 def test_the_total_of_an_invoice_is_that_of_lines_that_count_once(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_what_a_later_bill_takes_back_and_charges_anew_is_charged(tmp_path: Path
     world = World(tmp_path)
     world.call(at(30), input_uncached=1000)
     world.line("0.002", at(30, 0), line_id="one", segment=FOCUS)
-    of_may = {"invoice_id": "openai:2026-05", "billing_start": MAY, "segment": PAGES}
+    of_may: dict[str, Any] = {"invoice_id": "openai:2026-05", "billing_start": MAY, "segment": PAGES}
     world.line("-0.002", at(30, 0), line_id=taken_back, **of_may)
     world.line("0.002", at(30, 0), line_id="one-1" if taken_back == "one" else "one", **of_may)
     weighed = world.weighed()
@@ -162,3 +163,16 @@ def test_lines_that_no_column_holds_together_stop_with_what_to_do(tmp_path: Path
         world.line("60000000000000000000.000000000000000001", at(12, 0), **about)
     with pytest.raises(ContractError, match=r"10\*\*20 in money.*reconcile again"):
         world.weighed()
+
+
+def test_the_later_bill_of_a_line_on_two_is_whole_all_the_same(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.call(at(30), input_uncached=1000)
+    of_may: dict[str, Any] = {"invoice_id": "openai:2026-05", "billing_start": MAY, "segment": PAGES}
+    world.line("0.002", at(30, 0), line_id="one", segment=FOCUS, invoice_number="inv-4")
+    world.line("0.002", at(30, 0), line_id="one", invoice_number="inv-5", **of_may)
+    for number, begin in (("inv-4", FIRST), ("inv-5", MAY)):
+        about = {"invoice_id": number, "detail_id": number, "provider": "openai", "currency": "USD", "revision": 0}
+        world.details.append({**about, "amount": Decimal("0.002"), "billing_start": begin, "segment": FOCUS})
+    _, result = world.reconcile()
+    assert [finding.code for finding in result.findings] == ["line_on_two_bills"]

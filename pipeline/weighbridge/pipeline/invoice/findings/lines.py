@@ -31,6 +31,8 @@ def of_doubles(result: MonthResult) -> Iterator[Finding]:
             subject={"provider": result.ledger.contract.provider, "kept": each.kept, "left_out": each.left},
             rows=each.rows,
             unit="rows",
+            amount=each.amount,
+            currency=each.currency,
             segments=_files(each.segments),
             first_day=each.first_day,
             last_day=each.last_day,
@@ -115,7 +117,7 @@ def of_details(lake: Records, months: Collection[tuple[str, str, str]]) -> Itera
     lines = lines.filter(~pl.col("notes").list.contains(WITHDRAWN).fill_null(value=False))
     importers = importers_of(lake)
     of_each = lines.partition_by("provider", maintain_order=True)
-    kept = [once(own, importers, zones.get(own["provider"][0], "UTC"))[0] for own in of_each]
+    kept = [once(own, importers, zones.get(own["provider"][0], "UTC"), by_bill=True)[0] for own in of_each]
     lines = pl.concat(kept) if kept else lines
     by = ["provider", "invoice_number", "currency"]
     totals = (

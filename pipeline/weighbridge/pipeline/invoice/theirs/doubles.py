@@ -16,13 +16,14 @@ in the lake, and is told.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 
 import polars as pl
 
 from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
+from weighbridge.pipeline.invoice.sums import payable
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
 
 TWO_EDITIONS, TWO_BILLS = "bill_taken_in_twice", "line_on_two_bills"
@@ -47,6 +48,7 @@ class Doubled:
         kept, left: who says it: importers and what they group by, or bills.
         rows: how many lines are left out.
         segments: files of both, those that count first.
+        amount, currency: what is charged twice; null for editions, as that is no charge.
     """
 
     code: str
@@ -57,6 +59,8 @@ class Doubled:
     segments: tuple[str, ...]
     first_day: date
     last_day: date
+    amount: Decimal | None = None
+    currency: str | None = None
 
 
 @dataclass(slots=True)
@@ -86,39 +90,45 @@ class _Edition:
         return sum(self.days.values(), start=self.rest or Decimal(0))
 
 
-def once(lines: pl.DataFrame, importers: Mapping[str, str], zone: str) -> tuple[pl.DataFrame, list[Doubled]]:
+def once(
+    lines: pl.DataFrame, importers: Mapping[str, str], zone: str, *, by_bill: bool = False
+) -> tuple[pl.DataFrame, list[Doubled]]:
     """The lines of one provider that count, and what is left out as said twice.
 
     Args:
         lines: rows of `invoice_line`, last revisions.
         importers: digest of a file -> what read it.
         zone: the billing zone.
+        by_bill: whether each bill keeps what it charges, though an earlier one charged it.
     """
     rows = lines.with_row_index("_row")
     standing = rows.filter(~pl.col("notes").list.contains(WITHDRAWN).fill_null(value=False))
     gone: set[int] = set()
-    doubled = list(_two_bills(standing, zone, gone))
+    doubled = [] if by_bill else list(_two_bills(standing, zone, gone))
     doubled += _two_editions(standing.filter(~pl.col("_row").is_in(list(gone))), importers, zone, gone)
     return rows.filter(~pl.col("_row").is_in(list(gone))).drop("_row"), doubled
 
 
 def _two_bills(rows: pl.DataFrame, zone: str, gone: set[int]) -> Iterator[Doubled]:
     several = rows.filter(pl.col("amount").is_not_null(), pl.col("invoice_id").n_unique().over(_SAME_LINE) > 1)
-    about = ["invoice_id", "period_start", "period_end", "currency", "amount"]
-    back = rows.select(*about[:-1], amount=-pl.col("amount")).unique()
+    same = ["invoice_id", "period_start", "period_end", "currency", "amount"]
+    back = rows.select(*same[:-1], amount=-pl.col("amount")).unique()
     # What a bill takes back and charges anew is charged there: only both together come to nothing.
-    several = several.join(back.with_columns(_back=True), on=about, how="left", nulls_equal=True)
-    held: dict[tuple[str, str, str], list[Mapping[str, object]]] = {}
-    segments: dict[tuple[str, str, str], list[str]] = {}
+    several = several.join(back.with_columns(_back=True), on=same, how="left", nulls_equal=True)
+    held: dict[tuple[str, str, str, str], list[Mapping[str, object]]] = {}
+    segments: dict[tuple[str, str, str, str], list[str]] = {}
     for own in several.sort(*_SAME_LINE, "invoice_id").partition_by(_SAME_LINE):
         first, *others = own.unique("invoice_id", keep="first", maintain_order=True).iter_rows(named=True)
         for row in (each for each in others if not each["_back"]):
-            about = month_of(row["period_start"], zone), first["invoice_id"], row["invoice_id"]
+            about = month_of(row["period_start"], zone), first["invoice_id"], row["invoice_id"], row["currency"] or ""
             held.setdefault(about, []).append(row)
             segments.setdefault(about, []).extend(each for each in (first["segment"], row["segment"]) if each)
             gone.add(int(row["_row"]))
-    for (month, kept, left), own_ in sorted(held.items()):
-        yield _doubled(TWO_BILLS, month, kept, left, own_, segments[month, kept, left], zone)
+    for about, own_ in sorted(held.items()):
+        month, kept, left, currency = about
+        told = _doubled(TWO_BILLS, month, kept, left, own_, segments[about], zone)
+        paid = sum((Decimal(str(row["amount"])) for row in own_), start=Decimal(0))
+        yield replace(told, amount=payable(paid), currency=currency) if currency else told
 
 
 def _two_editions(rows: pl.DataFrame, importers: Mapping[str, str], zone: str, gone: set[int]) -> Iterator[Doubled]:
