@@ -9,6 +9,7 @@ import pytest
 
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.place import Place
+from weighbridge.pipeline.reconcile.overview import names as place_of_names
 from weighbridge.pipeline.reconcile.overview.names import Names
 
 ROWS = pl.DataFrame(
@@ -61,3 +62,17 @@ def test_many_names_make_room(tmp_path: Path) -> None:
     names = Names()
     assert told(names, rows, tmp_path / "a.parquet", list(range(500))) == list(rows.iter_rows())
     assert len(names.pairs) == 2000
+
+
+def test_tenants_with_models_of_their_own_take_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three thousand pairs would have a table of thirty-six million places; row by row they are the same pairs."""
+    own = [(f"t_{n}", f"m{n}") for n in range(3000)]
+    pairs = [*own, *own[::-1], (None, "m1"), ("t_1", None)]
+    rows = pl.DataFrame(pairs, schema=["tenant", "model_served"], orient="row")
+    expected = [*own, *own[::-1], None, None]
+    names = Names()
+    assert told(names, rows, tmp_path / "a.parquet", list(range(1501))) == expected
+    assert (names._table, len(names.pairs)) == (None, 3000)
+    assert told(names, rows.reverse(), tmp_path / "b.parquet", list(range(1501))) == expected[::-1]
+    monkeypatch.setattr(place_of_names, "MOST_PLACES", 1)
+    assert told(Names(), ROWS, tmp_path / "c.parquet", [0, 1]) == CALLED

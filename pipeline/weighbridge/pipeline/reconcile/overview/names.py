@@ -26,6 +26,9 @@ WHO = "who"
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 _COLUMNS = ("tenant", "model_served", "model_requested")
 MOST_NAMES = MOST_GROUPS // STEP
+# Places of a table of tenants by models, 8 bytes each. Where every tenant has models of its own nearly all places would
+# be empty, so beyond this there is none.
+MOST_PLACES = 2**23
 
 
 class _Coded(NamedTuple):
@@ -43,8 +46,10 @@ class Names:
     pairs: list[tuple[str | None, str | None]] = field(default_factory=list)
     _tenants: dict[str | None, int] = field(default_factory=dict)
     _models: dict[str | None, int] = field(default_factory=dict)
-    # By number of tenant and of model: the number of the pair, -1 where it was not met yet.
-    _table: Ints = field(default_factory=lambda: np.full((64, 16), -1, np.int64))
+    # By number of tenant and of model: the number of the pair.
+    _numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    # The same as a table, -1 where it was not met yet; null where it would have too many places.
+    _table: Ints | None = field(default_factory=lambda: np.full((64, 16), -1, np.int64))
 
     def number(self, tenant: str | None, model: str | None) -> int:
         """The number of a pair.
@@ -53,16 +58,18 @@ class Names:
             ConfigError: there are too many pairs to be numbered.
         """
         place = (self._of(self._tenants, tenant), self._of(self._models, model))
-        self._make_room()
-        if self._table[place] < 0:
+        if place not in self._numbers:
             if len(self.pairs) >= MOST_NAMES:
                 raise ConfigError(
                     f"there are more than {MOST_NAMES:,} pairs of tenant and model; ask for one month at a time, or "
-                    "use the engine duckdb"
+                    "use the engine spark"
                 )
-            self._table[place] = len(self.pairs)
+            self._numbers[place] = len(self.pairs)
+            self._make_room()
+            if self._table is not None:
+                self._table[place] = len(self.pairs)
             self.pairs.append((tenant, model))
-        return int(self._table[place])
+        return self._numbers[place]
 
     def of_rows(self, place: Place, part: Part, groups: list[int], absent: frozenset[str] = frozenset()) -> pl.Series:
         """The numbers of the rows of some row groups of a file of attempts; null where tenant or model is unknown.
@@ -108,6 +115,8 @@ class Names:
         if not served.whole:
             models = np.where(models >= 0, models, self._global(self._models, asked))
         self._make_room()
+        if self._table is None:
+            return self._one_by_one(tenants, models, found)
         if whole:
             # The short road: every row has both names, and the two are one place in the table.
             self._table.ravel().take(tenants * np.int32(self._table.shape[1]) + models, out=found, mode="clip")
@@ -117,10 +126,19 @@ class Names:
         found[:] = np.where(known, self._table[tenants, models], -1)
         fresh = known & (found < 0)
         if fresh.any():
-            words, kinds = list(self._tenants), list(self._models)
-            for one, other in np.unique(np.stack([tenants[fresh], models[fresh]], axis=1), axis=0).tolist():
-                self.number(words[one], kinds[other])
-            found[:] = np.where(known, self._table[tenants, models], -1)
+            self._one_by_one(tenants[fresh], models[fresh], np.empty(np.count_nonzero(fresh), np.int64))
+            return self._of_batch(batch, found)
+        return bool(known.all())
+
+    def _one_by_one(self, tenants: Codes, models: Codes, found: Ints) -> bool:
+        """The same from the numbers of tenants and models, whatever the table has."""
+        known = (tenants >= 0) & (models >= 0)
+        pairs, of_row = np.unique(tenants[known].astype(np.int64) << 32 | models[known], return_inverse=True)
+        words, kinds = list(self._tenants), list(self._models)
+        places = [(pair >> 32, pair & (2**32 - 1)) for pair in pairs.tolist()]
+        numbers = [self.number(words[one], kinds[other]) for one, other in places]
+        found[:] = -1
+        found[known] = np.array(numbers, np.int64)[of_row]
         return bool(known.all())
 
     def _global(self, known: dict[str | None, int], column: _Coded) -> Codes:
@@ -129,9 +147,15 @@ class Names:
         return own.take(column.codes) if column.whole else own[column.codes]
 
     def _make_room(self) -> None:
+        if self._table is None:
+            return
         rows, columns = self._table.shape
         if len(self._tenants) > rows or len(self._models) > columns:
-            wide = np.full((max(rows, 2 * len(self._tenants)), max(columns, 2 * len(self._models))), -1, np.int64)
+            room = (max(rows, 2 * len(self._tenants)), max(columns, 2 * len(self._models)))
+            if room[0] * room[1] > MOST_PLACES:
+                self._table = None
+                return
+            wide = np.full(room, -1, np.int64)
             wide[:rows, :columns] = self._table
             self._table = wide
 
