@@ -92,3 +92,12 @@ def test_a_table_of_many_rows_or_files_is_not_held(
     monkeypatch.setattr(small, "FILES", 1)
     assert [lost(fresh), lost(fresh)] == [[1, 3, 5]] * 2
     assert len(read) == 4
+
+
+def test_rows_that_were_erased_are_not_left_in_memory(lake: Lake) -> None:
+    """Nobody asks for the table again."""
+    assert lost(lake) == [1, 3, 5]
+    assert len(lake._small._held) == 1
+    lake.rewrite("gap", lambda rows: rows.filter(pl.col("attempts") > 1), days=None)
+    assert not lake._small._held
+    assert lost(lake) == [3, 5]

@@ -185,7 +185,7 @@ class Lake(Committed):
             opened = self._fresh(table)
             if opened is None:
                 return Purged(0, 0)
-            purged = purge(self.place, self._uri(table), opened, self._files(table)["path"])
+            purged = purge(self.place, self._uri(table), opened, self._listed(opened)["path"])
             self._small.forget(Path(self._uri(table)))
             return purged
 
@@ -250,3 +250,5 @@ class Lake(Committed):
         )
         if self.place.local is not None:
             self._handles.keep(Path(self._uri(about.name)), opened)
+            # What was erased is not left in memory until somebody asks for the table again.
+            self._small.forget(Path(self._uri(about.name)))
