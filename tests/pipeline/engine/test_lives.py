@@ -32,7 +32,7 @@ def lived(tmp_path: Path, children: tuple[int, ...] = (), **attempt: Any) -> dic
     return lives(lake, DAY, DAY).row(0, named=True)
 
 
-@pytest.mark.parametrize("took", [LONGEST_US + 1, 2**63 - 1])
+@pytest.mark.parametrize("took", [LONGEST_US + 1, 2**63 - 1, -1, -(2**63)])
 def test_a_life_longer_than_any_has_an_end_nobody_knows(tmp_path: Path, took: int) -> None:
     assert lived(tmp_path, total_us=took)["end"] == NOON
 

@@ -87,7 +87,7 @@ def _first(name: str) -> pl.Expr:
 
 def _of_attempts(rows: pl.LazyFrame) -> pl.LazyFrame:
     """The rows of an attempt as one: figures and words from the first source, by name, that has them."""
-    lasted = pl.when(pl.col("total_us") <= LONGEST_US).then(pl.col("total_us")).fill_null(0)
+    lasted = pl.when(pl.col("total_us").is_between(0, LONGEST_US)).then(pl.col("total_us")).fill_null(0)
     took = pl.duration(microseconds=lasted)
     told = rows.with_columns(
         *(_plausible(name) for name in (*_FIGURES, *_NUMBERS)),
@@ -127,7 +127,7 @@ def _of_children(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _plausible(name: str) -> pl.Expr:
     """A figure; null where no attempt can have it: validation tells of it, and nothing is added to it."""
-    return pl.when(pl.col(name) <= LARGEST).then(pl.col(name)).alias(name)
+    return pl.when(pl.col(name).is_between(-LARGEST, LARGEST)).then(pl.col(name)).alias(name)
 
 
 def _all(name: str) -> pl.Expr:

@@ -38,13 +38,14 @@ class Footer:
         order: what the writer found; null where it does not say.
         stretches: its row groups, in order.
         absent: of the columns that were asked for, those that are null in all rows, or that it does not hold.
-        most: the greatest value of each of the others that has whole numbers, where the file says so of all rows.
+        least, most: the ends of each of the others that has whole numbers, where the file says so of all rows.
         only: the one text of each of the others that has no other text and no null.
     """
 
     order: Order | None
     stretches: tuple[Stretch, ...]
     absent: frozenset[str] = frozenset()
+    least: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
 
@@ -72,10 +73,12 @@ def footer(place: Place, about: Table, part: Part, ask: Sequence[str] = ()) -> F
     return Footer(order, tuple(stretches), *_values(held, ask))
 
 
-def _values(held: pq.FileMetaData, ask: Sequence[str]) -> tuple[frozenset[str], dict[str, int], dict[str, str]]:
-    """`absent`, `most` and `only` of a `Footer`."""
+def _values(
+    held: pq.FileMetaData, ask: Sequence[str]
+) -> tuple[frozenset[str], dict[str, int], dict[str, int], dict[str, str]]:
+    """`absent`, `least`, `most` and `only` of a `Footer`."""
     place = {name: number for number, name in enumerate(held.schema.names)}
-    absent, most, only = set(), {}, {}
+    absent, least, most, only = set(), {}, {}, {}
     for name in ask:
         if name not in place:
             absent.add(name)
@@ -90,10 +93,10 @@ def _values(held: pq.FileMetaData, ask: Sequence[str]) -> tuple[frozenset[str], 
         elif all(each.has_min_max for each in told):
             ends = {end for each in told for end in (each.min, each.max)}
             if all(isinstance(end, int) for end in ends):
-                most[name] = max(ends)
+                least[name], most[name] = min(ends), max(ends)
             elif len(ends) == 1 and not any(each.null_count for each in said):
                 only[name] = str(*ends)
-    return frozenset(absent), most, only
+    return frozenset(absent), least, most, only
 
 
 def _ends(said: Any) -> tuple[int | None, int | None]:

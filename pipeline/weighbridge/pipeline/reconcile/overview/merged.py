@@ -64,6 +64,11 @@ def merged(
         try:
             return _Work(lake, replace(limits, folder=place), month, doubted).told(sides)
         except Misplaced as found:
+            if str(found) in doubted:
+                raise LakeError(
+                    f"{found} has other rows than its commit says, or rows without {LEAD}; nothing is told. Put the "
+                    "file back as it was, from a backup of the lake, or run `weighbridge validate`."
+                ) from None
             doubted |= {str(found)}
         finally:
             shutil.rmtree(place)

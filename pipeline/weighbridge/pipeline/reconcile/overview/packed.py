@@ -133,8 +133,9 @@ def _added(rows: pl.DataFrame) -> _Added:
     Raises:
         SumError: a figure is too large to be added to others.
     """
-    largest = rows.select(pl.max_horizontal(pl.col(FIGURES).max(), -pl.col(FIGURES).min())).item()
-    if largest is not None and largest >= _SHIFT:
+    ends = rows.select(*(end for name in FIGURES for end in _ends(name))).row(0)
+    # Not as 64-bit numbers: the least of them has no positive.
+    if any(end is not None and abs(end) >= _SHIFT for end in ends):
         raise beyond()
     sums = [pl.col(name).cast(pl.Int64).sum() for name in FIGURES]
     known = [pl.col(name).count().cast(pl.Int64).alias(f"known_{name}") for name in FIGURES]
@@ -142,6 +143,10 @@ def _added(rows: pl.DataFrame) -> _Added:
     told = rows.filter(pl.col("output").is_not_null())
     packed = told.select(pl.col("group") * (2 * _SHIFT) + pl.col("output") + _SHIFT).to_series()
     return _Added(added.select("group", "attempts", *FIGURES, *_KNOWN).collect(), packed.to_numpy())
+
+
+def _ends(name: str) -> tuple[pl.Expr, pl.Expr]:
+    return pl.col(name).min().alias(f"least_{name}"), pl.col(name).max()
 
 
 def _at_once(rows: pl.DataFrame) -> _Added | None:

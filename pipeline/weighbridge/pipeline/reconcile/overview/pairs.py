@@ -49,7 +49,7 @@ class Certain:
 
     Attributes:
         absent: columns that are null in every row.
-        small: columns of whole numbers none of which is beyond all reason.
+        small: columns of whole numbers none of which is beyond all reason, either way.
         readable: whether every report has a verdict by which it can be read.
     """
 
@@ -66,12 +66,12 @@ def certain(footers: Sequence[Footer]) -> Certain:
     if not footers:
         return NOTHING
     absent = frozenset.intersection(*(each.absent for each in footers))
-    small = [
-        name
-        for name in ASKED
-        if all(name in each.absent or each.most.get(name, LARGEST + 1) <= LARGEST for each in footers)
-    ]
+    small = [name for name in ASKED if all(name in each.absent or _is_small(each, name) for each in footers)]
     return Certain(absent, frozenset(small), all(each.only.get("verdict") in _READABLE for each in footers))
+
+
+def _is_small(said: Footer, name: str) -> bool:
+    return name in said.most and said.least[name] >= -LARGEST and said.most[name] <= LARGEST
 
 
 def attempt_read(known: Certain) -> list[str]:
@@ -101,7 +101,7 @@ def reading_side(rows: Frame, known: Certain = NOTHING) -> Frame:
     doubtful = [name for name in many.COUNTS if name not in known.absent | known.small]
     if doubtful:
         readable = readable & ~beyond(*doubtful)
-    told = {side: tokens() if f"{side}_total" in known.absent else nw.col(f"{side}_total") for side in _BOTH}
+    told = {side: _known(f"{side}_total", known) for side in _BOTH}
     return rows.select(
         r_lo=nw.col("attempt_lo"),
         r_hi=nw.col("attempt_hi"),
@@ -204,9 +204,12 @@ def _number(kind: str) -> Expr:
 
 def _seen(side: Direction, known: Certain) -> Expr:
     held = [name for name in (f"{side}_computed", f"{side}_recounted") if name not in known.absent]
-    figures = [nw.col(name) if name in known.small else _plausible(name) for name in held]
+    figures = [_known(name, known) for name in held]
     return nw.coalesce(*figures) if len(figures) > 1 else (figures or [tokens()])[0]
 
 
-def _plausible(name: str) -> Expr:
-    return nw.when(nw.col(name) <= LARGEST).then(nw.col(name))
+def _known(name: str, known: Certain) -> Expr:
+    """A count; null where it is beyond all reason, for some engines refuse a difference beyond 64 bits."""
+    if name in known.absent:
+        return tokens()
+    return nw.col(name) if name in known.small else nw.when(~beyond(name)).then(nw.col(name))
