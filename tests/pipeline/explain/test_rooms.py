@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.pipeline.explain.rooms import ALLOCATED, AUDIT, BILL, CELL_ID, SERVER, WINDOW, rooms
+from tests.pipeline.explain.rooms import ALLOCATED, AUDIT, BILL, CELL_ID, SERVER, SINCE, UNTIL, WINDOW, rooms
 from tests.pipeline.explain.test_kinds import at, figure, view
 from tests.pipeline.reconcile.conftest import DAY, PRICE_ID, World, key
 
@@ -217,3 +217,40 @@ def test_every_room_that_is_followed_names_sheets_that_there_are(lake: Lake) -> 
 def test_a_name_that_only_looks_like_one_finds_nothing(lake: Lake, name: str) -> None:
     with pytest.raises(ConfigError, match="is no id of ours"):
         explain(lake, name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("other_service", ["disk", "machine"]),
+        ("tool_fee", ["fee", "search"]),
+        (None, ["machine", "odd"]),
+        ("tokens", ["input"]),
+    ],
+)
+def test_the_lines_of_a_cell_are_those_of_its_kind_also_where_the_bill_names_none(
+    world: World, kind: str | None, lines: list[str]
+) -> None:
+    period = {"period_start": SINCE, "period_end": UNTIL}
+    line = {
+        "invoice_id": "i",
+        "provider": "openai",
+        "category": "Usage",
+        "currency": "USD",
+        "amount": Decimal(1),
+        **period,
+    }
+    told = {
+        "input": ("tokens", "Models", "USD"), "search": ("tool_fee", "Models", "USD"), "odd": (None, "Models", "USD"),
+        "fee": ("request_fee", "Models", "USD"), "machine": (None, "Machines", "USD"),
+        "disk": ("storage", "Disks", "USD"), "abroad": (None, "Machines", "EUR"), "gone": (None, "Machines", "USD"),
+    }  # fmt: skip
+    for name, (own, service, currency) in told.items():
+        notes = ["line_withdrawn"] if name == "gone" else None
+        about = {"line_id": name, "kind": own, "service": service, "currency": currency, "notes": notes}
+        world.add("invoice_line", {**line, **about, "segment": "9" * 64, "segment_row": 1, "revision": 0})
+    cell = {"cell": "9" * 32, "period": "2026-03", "against": "invoice", "unit": "USD", "provider": "openai",
+            "kind": kind, **period, "attempts": 0, "lines": 2, "status": "MATCHED", "segments": ["9" * 64]}  # fmt: skip
+    world.add("invoice_gap", cell)
+    found = at(explain(world.lake(), "9" * 32), "lines of the bill")
+    assert sorted(str(each.value).removeprefix("i/") for each in found.children) == lines

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.pipeline.invoice.world import FIRST, LATER, MONTH, PRICES, InMemory, World, at
 
@@ -219,3 +220,17 @@ def test_a_month_without_any_bill_is_accrued_as_a_whole(tmp_path: Path) -> None:
         Decimal(0),
         Decimal("0.006"),
     )
+
+
+def test_a_task_is_what_the_last_revision_of_a_source_that_knows_it_says(tmp_path: Path) -> None:
+    """The gateway said first `draft`, then `banner`; an agent whose name comes before it knows no task."""
+    (tmp_path / "a.toml").write_text('[[rules]]\nteam = "ads"\ntask = "banner"\n', encoding="utf-8")
+    made = World(tmp_path)
+    made.call(at(12), input_uncached=1000, attempt={"task": "draft"})
+    tables = made.rows()
+    told = tables["attempt"]
+    revised = told.with_columns(revision=pl.lit(1, pl.Int64), task=pl.lit("banner"))
+    agent = told.with_columns(source=pl.lit("agent"), task=pl.lit("unassigned"))
+    tables["attempt"] = pl.concat([told, revised.cast(told.schema), agent])
+    done = allocated(InMemory(tables), load_allocation(tmp_path / "a.toml"), MONTH, KEY)
+    assert [(row["team"], row["amount"]) for row in done.rows] == [("ads", Decimal("0.002"))]

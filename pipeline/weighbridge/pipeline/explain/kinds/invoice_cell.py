@@ -13,9 +13,11 @@ from weighbridge.pipeline.explain.held import Held, Row
 from weighbridge.pipeline.explain.kind import Asked, Kind
 from weighbridge.pipeline.explain.kinds.attempt import attempts_node
 from weighbridge.pipeline.explain.source import SHOWN, group
+from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
 from weighbridge.pipeline.invoice.cause import all_causes
+from weighbridge.pipeline.invoice.compare import TOKENS
 from weighbridge.pipeline.reconcile.tree.node import Node, leaves
-from weighbridge.schemas.enumerations import ChargedBy
+from weighbridge.schemas.enumerations import ChargeCategory, ChargedBy, LineKind
 from weighbridge.schemas.lattice import REPORTED_CLASSES
 from weighbridge.schemas.tables import INVOICE_GAP, INVOICE_LINE
 
@@ -75,7 +77,10 @@ def _lines(asked: Asked, row: Row) -> tuple[Node, ...]:
         pl.col("provider") == row["provider"], pl.col("segment").is_in(row["segments"] or []), _within(row)
     )
     rows = frame.sort("revision").collect().unique(["invoice_id", "line_id"], keep="last", maintain_order=True)
-    rows = rows.filter(*same(row, "kind"))
+    rows = rows.filter(~pl.col("notes").list.contains(WITHDRAWN).fill_null(value=False))
+    if row["unit"] != TOKENS:
+        rows = rows.filter(pl.col("currency") == row["unit"])
+    rows = _of_kind(rows, row["kind"])
     for name in ("model", "token_class", "service_tier", "region"):
         # A bill may call a model otherwise than we do; then all of them are shown rather than none.
         own = rows.filter(pl.col(name) == row[name]) if row[name] is not None else rows
@@ -86,6 +91,22 @@ def _lines(asked: Asked, row: Row) -> tuple[Node, ...]:
     files = Held(asked.lake, [])
     told = tuple(line_node(files, each) for each in ranked.head(SHOWN).iter_rows(named=True))
     return group("lines of the bill", told, rows.height)
+
+
+def _of_kind(rows: pl.DataFrame, kind: str | None) -> pl.DataFrame:
+    """The lines of a kind. A line may say no kind where the contract tells what its SKU charges."""
+    untold = rows.filter(pl.col("kind").is_null())
+    match kind:
+        case LineKind.OTHER_SERVICE:
+            use = rows.filter(pl.col("kind").is_in([str(LineKind.TOKENS), str(LineKind.TOOL_FEE)]))["service"]
+            other = pl.col("service").is_not_null() & ~pl.col("service").is_in(use.drop_nulls().implode())
+            storage = (pl.col("kind") == str(LineKind.STORAGE)).fill_null(value=True)
+            return rows.filter(other, storage, pl.col("category") == str(ChargeCategory.USAGE))
+        case LineKind.TOOL_FEE:
+            own = rows.filter(pl.col("kind").is_in([str(kind), str(LineKind.REQUEST_FEE)]))
+        case _:
+            own = rows.filter(*same({"kind": kind}, "kind"))
+    return untold if own.is_empty() else own
 
 
 def line_node(files: Held, row: Row) -> Node:

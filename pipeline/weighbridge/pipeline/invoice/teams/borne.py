@@ -152,11 +152,17 @@ def _by_model(
 
 
 def _attempts(lake: Records, span: Span) -> pl.DataFrame:
-    """Task and route of attempts, the first source by name."""
+    """Task and route of attempts, last revisions: of the first source by name that knows one."""
     rows = lake.scan("attempt", columns=["attempt_hi", "attempt_lo", "source", "revision", "task", "route", "day"])
     inside = rows.filter(pl.col("day").is_between(span[0].date(), span[1].date()))
-    latest = inside.sort("source", "revision").unique(["attempt_hi", "attempt_lo"], keep="first", maintain_order=True)
-    return latest.select("attempt_hi", "attempt_lo", "task", "route").collect()
+    latest = inside.sort("source", "revision").unique([*_KEY, "source"], keep="last", maintain_order=True)
+    return latest.group_by(_KEY, maintain_order=True).agg(_known("task"), _known("route")).collect()
+
+
+def _known(name: str) -> pl.Expr:
+    """The first value that says anything; `unassigned` where some source says that and none more."""
+    told = pl.col(name).drop_nulls()
+    return pl.coalesce(told.filter(told != UNASSIGNED).first(), told.first()).alias(name)
 
 
 def team_of(rules: Sequence[Rule], row: Mapping[str, object], key: bytes) -> str:
