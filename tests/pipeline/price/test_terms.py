@@ -91,6 +91,19 @@ def test_an_unknown_tier_may_be_any_that_has_a_price(tmp_path: Path) -> None:
     assert told(found) == ["", "tier=flex"]
 
 
+def test_an_unknown_tier_is_never_the_fast_one_which_is_asked_for_by_itself(tmp_path: Path) -> None:
+    fast = 'variants = [{ when = { service_tier = "fast" }, times = "2" }]\n'
+    assert told(book(tmp_path, PLAIN + fast).possible("acme", "m", DAY, Served("auto"))) == [""]
+
+
+def test_an_unknown_tier_that_has_no_price_in_the_region_leaves_the_price_unknown(tmp_path: Path) -> None:
+    """In `us` flex has no price that is told, so `auto` may be the default one at 2.2, or flex at nobody knows what."""
+    priced = book(tmp_path, PLAIN + VARIANTS)
+    assert told(priced.possible("acme", "m", DAY, Served("auto", region="us"))) == ["region=us", None]
+    assert priced.find("acme", "m", DAY, Served("auto", region="us")) is None
+    assert priced.possible("acme", "m", DAY, Served("auto", region="eu")) == ()
+
+
 HOURS = PLAIN + (
     'variants = [{ when = { hours = "16:30-00:30 UTC" }, times = "0.5" },'
     ' { when = { hours = "02:00-03:00 Europe/Berlin" }, times = "0.25" }]\n'

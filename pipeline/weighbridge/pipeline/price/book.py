@@ -15,7 +15,7 @@ import polars as pl
 from weighbridge.pipeline.price.price_file import files_of, read_prices
 from weighbridge.pipeline.price.row import Match, PriceRow
 from weighbridge.pipeline.price.table import tables_of
-from weighbridge.pipeline.price.terms import AUTO, Served, Terms
+from weighbridge.pipeline.price.terms import AUTO, FAST, Served, Terms
 from weighbridge.schemas.errors import ConfigError
 
 SHIPPED = Path(__file__).parent / "book"
@@ -75,7 +75,9 @@ class PriceBook:
         """The rows that may be for a reading: one, or several where its terms do not tell; none where none is known.
 
         An earlier layer goes before a later one, then equals before the longest prefix, a prefix before a pattern, a
-        row with a known start before one without, and one for some hours before one for any time.
+        row with a known start before one without, and one for some hours before one for any time. A tier that is told
+        as `auto` may be any that has a price, but for `fast`, which is asked for by itself; one that has a price
+        elsewhere, and none in the region, may be it at a price that is not known: null.
 
         Raises:
             ConfigError: two patterns fit equally well.
@@ -83,11 +85,13 @@ class PriceBook:
         layers = [[row for row in layer if row.holds_on(day)] for layer in self._candidates(provider, model)]
         tiers: Iterable[str | None] = [served.service_tier]
         if served.service_tier == AUTO:
-            tiers = dict.fromkeys([None, *(row.terms.service_tier for layer in layers for row in layer)])
+            named = (row.terms.service_tier for layer in layers for row in layer)
+            tiers = dict.fromkeys([None, *(tier for tier in named if tier != FAST)])
         found: dict[PriceRow | None, None] = {}
         for tier in tiers:
             each = _fitting(layers, replace(served, service_tier=tier))
-            if each != [None] or served.service_tier != AUTO:
+            elsewhere = replace(served, service_tier=tier, region=None)
+            if each != [None] or served.service_tier != AUTO or _fitting(layers, elsewhere) != [None]:
                 found |= dict.fromkeys(each)
         return () if list(found) == [None] else tuple(found)
 

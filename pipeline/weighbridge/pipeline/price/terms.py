@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 DEFAULT, AUTO = "default", "auto"
+# A speed that is asked for by itself: no provider chooses it for `auto`.
+FAST = "fast"
 # A region that is everywhere has no price of its own.
 EVERYWHERE = "global"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
