@@ -185,6 +185,27 @@ def test_figures_no_attempt_can_have_are_told_and_never_added(world: World) -> N
     assert out.finding("price_unknown").observed == 10
 
 
+def test_figures_far_below_nought_are_told_as_well(world: World) -> None:
+    """Nothing is compared with them either, so they must not go in silence."""
+    least = -(2**63)
+    world.attempt(1, input_computed=least, output_computed=10)
+    world.reading(1, input_total=100, output_total=10)
+    world.attempt(2, input_computed=100, output_computed=10)
+    world.reading(2, input_total=least, output_total=10)
+    world.attempt(3, input_computed=-(2**40), output_computed=10)
+    world.reading(3, input_total=-(2**40), output_total=10)
+    world.priced(2, status="no_price", price_id=None, currency=None)
+    out = weighed(world)
+    assert [out.outcome(number)[2:] for number in (1, 2, 3)] == [
+        (None, None, "NOT_COMPARED"),
+        (None, None, "NOT_COMPARED"),
+        (0, 0, "MATCHED"),
+    ]
+    found = {f.subject["table"]: f.rows for f in out.result.findings if f.code == "implausible_count"}
+    assert found == {"reading": 1, "attempt": 1}
+    assert out.finding("price_unknown").observed == 10
+
+
 def test_the_largest_plausible_figures_add_up(world: World) -> None:
     """One below the limit is compared like any other."""
     limit = 2**40

@@ -145,7 +145,8 @@ def price_unknown(asked: Asked) -> Iterator[Finding]:
     columns = [*_REPORT, "provider", "model", "input_total", "output_total"]
     rows = bare.join(asked.month.dated("reading", [*columns, "day"]).drop("day"), on=list(_REPORT), how="inner")
     by = ("provider", "model", "status")
-    counted = [pl.when(pl.col(name) <= LARGEST).then(name).otherwise(0) for name in ("input_total", "output_total")]
+    totals = ("input_total", "output_total")
+    counted = [pl.when(pl.col(name).is_between(-LARGEST, LARGEST)).then(name).otherwise(0) for name in totals]
     tally = tallied(rows.with_columns(observed=pl.sum_horizontal(counted)), by)
     for status, cure in _NO_PRICE.items():
         own = tally.filter(pl.col("status") == status)
@@ -153,7 +154,7 @@ def price_unknown(asked: Asked) -> Iterator[Finding]:
 
 
 def implausible_count(asked: Asked) -> Iterator[Finding]:
-    """Records with more tokens than any attempt can have; they are kept, and nothing is compared with them."""
+    """Records with more tokens, either way, than any attempt can have; kept, and nothing is compared with them."""
     kind = Kind(
         code="implausible_count",
         severity=Severity.WARNING,
@@ -163,7 +164,7 @@ def implausible_count(asked: Asked) -> Iterator[Finding]:
     for table, counts, model in (("reading", reports.COUNTS, "model"), ("attempt", attempts.COUNTS, "model_served")):
         columns = [*KEY, "day", "source", "provider", model]
         rows = asked.month.dated(table, [*columns, *counts]).filter(
-            pl.any_horizontal(pl.col(name) > LARGEST for name in counts)
+            pl.any_horizontal(~pl.col(name).is_between(-LARGEST, LARGEST) for name in counts)
         )
         named = rows.select(columns).rename({model: "model"}, strict=False).with_columns(table=pl.lit(table))
         by = ("table", "source", "provider", "model")

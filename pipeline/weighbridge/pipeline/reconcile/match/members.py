@@ -62,7 +62,7 @@ def of_groups(held: pl.DataFrame, dated: Dated) -> pl.DataFrame:
     begun = pl.col("arrived_at").min()
     # A time in whole seconds says no more than in which second.
     rough = pl.when(begun.dt.microsecond() == 0).then(pl.lit(_SECOND)).otherwise(0)
-    lasted = pl.coalesce(pl.when(pl.col("total_us") <= LARGEST).then("total_us").max(), rough)
+    lasted = pl.coalesce(pl.when(pl.col("total_us").is_between(0, LARGEST)).then("total_us").max(), rough)
     times = told.group_by(KEY).agg(
         pl.col("temperature", "stream").min(),
         number=pl.col("attempt_number").min(),
