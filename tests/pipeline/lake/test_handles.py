@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date
 from pathlib import Path
 
@@ -106,3 +108,23 @@ def test_a_table_is_opened_as_often_as_its_log_changes(tmp_path: Path) -> None:
         for _ in range(3):
             handles.get(tmp_path / "t", opening)
     assert len(opened) == 2
+
+
+def test_a_draft_of_a_commit_that_vanishes_while_the_log_is_looked_at_hides_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process renames it between the listing and the look at each file: the table is there all the same."""
+    lake = Lake.create(tmp_path / "lake")
+    lake.append("gap", gap(2))
+    draft = Path(lake.parts("gap")[0].address).parents[1] / "_delta_log" / "_commit_1.json.tmp"
+    listed = os.scandir
+
+    def scandir(folder: Path) -> AbstractContextManager[list[os.DirEntry[str]]]:
+        draft.write_text("{}")
+        with listed(folder) as found:
+            entries = list(found)
+        draft.unlink()
+        return nullcontext(entries)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert [lake.rows("gap"), lake.scan("gap").collect().height, lake.version("gap")] == [2, 2, 1]

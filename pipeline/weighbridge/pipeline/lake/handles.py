@@ -76,14 +76,19 @@ _NO_LOG: Look = frozenset({("", 0, 0, 0)})
 
 
 def _look(log: Path) -> Look | None:
+    """What a log looks like; null where that cannot be told just now, as while another process renames a commit."""
     try:
-        with os.scandir(log) as entries:
+        listed = os.scandir(log)
+    except FileNotFoundError:
+        return _NO_LOG
+    except OSError:
+        return None
+    try:
+        with listed as entries:
             found = []
             for entry in entries:
                 about = entry.stat(follow_symlinks=False)
                 found.append((entry.name, about.st_ino, about.st_size, about.st_mtime_ns))
             return frozenset(found)
-    except FileNotFoundError:
-        return _NO_LOG
     except OSError:
         return None
