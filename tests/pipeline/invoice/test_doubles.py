@@ -176,3 +176,26 @@ def test_the_later_bill_of_a_line_on_two_is_whole_all_the_same(tmp_path: Path) -
         world.details.append({**about, "amount": Decimal("0.002"), "billing_start": begin, "segment": FOCUS})
     _, result = world.reconcile()
     assert [finding.code for finding in result.findings] == ["line_on_two_bills"]
+
+
+@pytest.mark.parametrize("last", ["1", "9"])
+def test_a_bill_fetched_twice_is_one_though_its_last_day_was_not_over_the_first_time(tmp_path: Path, last: str) -> None:
+    """Three days of 2, 4 and 6 in classes; by model 2, 4 and what it was, or had become, on the last day."""
+    world = World(tmp_path)
+    world.files += [_file(FOCUS, "focus"), _file(PAGES, "cost_pages")]
+    for day, paid, other in ((12, "2", "2"), (13, "4", "4"), (14, "6", last)):
+        world.line(paid, at(day, 0), segment=FOCUS)
+        world.line(other, at(day, 0), token_class=None, sku=None, segment=PAGES, line_id=f"page-{day}")
+    weighed = world.weighed()
+    assert sum(row["charged"] for row in weighed.gaps if row["unit"] == "USD") == Decimal(12)
+    (finding,) = [each for each in weighed.findings if each.code == "bill_taken_in_twice"]
+    assert (finding.rows, finding.amount, finding.currency) == (3, Decimal(last) - 6, "USD")
+
+
+def test_bills_that_differ_on_a_day_before_their_last_are_two(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.files += [_file(FOCUS, "focus"), _file(PAGES, "cost_pages")]
+    for day, paid, other in ((12, "2", "2"), (13, "4", "3"), (14, "6", "6")):
+        world.line(paid, at(day, 0), segment=FOCUS)
+        world.line(other, at(day, 0), token_class=None, sku=None, segment=PAGES, line_id=f"page-{day}")
+    assert "bill_taken_in_twice" not in {finding.code for finding in world.weighed().findings}

@@ -6,11 +6,12 @@
 
 An *edition* is what files of one importer, in one grouping and of one account, say of a month. Two editions are the
 same bill where every day that both tell comes to the same, in one currency; where one tells no days, the whole month
-has to. Where both name projects or keys, and none in common, one sum may be a coincidence: several days of other sums
-have to be the same. An edition that names no account is held against all accounts together. The finer edition counts,
-of equals the one with more lines, then the first by name. A line of one identity and amount on the bills of two months
-counts on the earlier, unless the later one takes the same amount back: then it is charged anew. What is left out stays
-in the lake, and is told.
+has to; on the last day of one of them they may differ, where days before come to the same several sums, as it was
+fetched before that day was over. Where both name projects or keys, and none in common, one sum may be a coincidence:
+several days of other sums have to be the same. An edition that names no account is held against all accounts together.
+The finer edition counts, of equals the one with more lines, then the first by name. A line of one identity and amount
+on the bills of two months counts on the earlier, unless the later one takes the same amount back: then it is charged
+anew. What is left out stays in the lake, and is told.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Doubled:
         kept, left: who says it: importers and what they group by, or bills.
         rows: how many lines are left out.
         segments: files of both, those that count first.
-        amount, currency: what is charged twice; null for editions, as that is no charge.
+        amount, currency: what is charged twice; of editions, what the one that is left out has more; null for nothing.
     """
 
     code: str
@@ -147,7 +148,9 @@ def _two_editions(rows: pl.DataFrame, importers: Mapping[str, str], zone: str, g
                 continue
             gone |= {int(str(row["_row"])) for row in left}
             files = [str(row["segment"]) for row in (*whole.rows, *left) if row["segment"]]
-            yield _doubled(TWO_EDITIONS, month, whole.name, edition.name, left, files, zone)
+            told = _doubled(TWO_EDITIONS, month, whole.name, edition.name, left, files, zone)
+            more = _more(whole, edition)
+            yield told if more is None else replace(told, amount=more, currency=currency)
 
 
 def _of_all_accounts(
@@ -201,9 +204,24 @@ def _said(one: _Edition, other: _Edition) -> bool:
         pairs = [(one.total, other.total)]
     if one.owners and other.owners and one.owners.isdisjoint(other.owners) and len({a for a, _ in pairs if a}) <= 1:
         return False
+    if _alike(pairs):
+        return True
+    # Of two that were fetched one after the other, the first has only a part of its last day.
+    ends = bool(common) and common[-1] in {max(one.days), max(other.days)}
+    return ends and len({a for a, _ in pairs[:-1] if a}) > 1 and _alike(pairs[:-1])
+
+
+def _alike(pairs: Sequence[tuple[Decimal, Decimal]]) -> bool:
+    """Whether sums are the same, to the last digit, or nearly where they come to something."""
     come_to = sum(abs(a) for a, _ in pairs)
     exact = all(a == b for a, b in pairs) and come_to > 0
     return exact or (all(abs(a - b) < _NEAR for a, b in pairs) and come_to >= _ENOUGH)
+
+
+def _more(kept: _Edition, other: _Edition) -> Decimal | None:
+    """What an edition that is left out has more on the days that both tell; null for nothing that matters."""
+    more = sum((other.days[day] - kept.days[day] for day in kept.days.keys() & other.days.keys()), start=Decimal(0))
+    return payable(more) if abs(more) >= _NEAR else None
 
 
 def _left_out(kept: _Edition, other: _Edition, zone: str) -> list[Mapping[str, object]]:
