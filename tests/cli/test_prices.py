@@ -114,6 +114,16 @@ def test_the_book_in_force_is_that_of_the_installation(weighbridge: Run, home: P
     assert weighbridge("prices", "diff", "2026-05-01", "2026-05-01", "--config", home).code == 0
 
 
+def test_a_model_without_a_price_any_more_is_a_difference_between_two_days(weighbridge: Run, home: Path) -> None:
+    (home / "weighbridge.toml").write_text('prices = ["own.toml"]\n', encoding="utf-8")
+    book(home, "own.toml", "2", 'valid_to = 2026-05-01\n[[rows]]\nmodels = ["made-up"]\nprices = { input = "1" }')
+    own = home / "own.toml"
+    own.write_text(own.read_text(encoding="utf-8").replace("gpt-4o-2024-08-06", "retired-model"), encoding="utf-8")
+    ran = weighbridge("prices", "diff", "2026-04-30", "2026-05-01", "--config", home, "--json")
+    told = [(each["change"], each["model"]) for each in ran.json["differences"]]
+    assert (ran.code, told) == (1, [("removed", "retired-model")])
+
+
 def test_what_is_no_month_and_no_book_is_refused(weighbridge: Run, tmp_path: Path) -> None:
     old = book(tmp_path, "old.toml", "2.5")
     month = weighbridge("prices", "diff", old, old, "--lake", "april")

@@ -78,6 +78,7 @@ def diff(
     """Show what is different between two price books, price by price; exit 1 where anything is.
 
     Models that only one of both has are counted, and compared with --all only: a file of a few says nothing of others.
+    Between two days of one book all are shown.
     With --lake the differences of a month's amounts are findings of that month; no amount is changed by them.
     """
     from weighbridge.pipeline.price.difference import claimed_by_both, differences, rows_on
@@ -92,6 +93,8 @@ def diff(
 
     (one, since), (other, until) = (_side(text, own) for text in (before, after))
     dated = since is None and until is None
+    # The book in force says the same of every model on both days: one that has no price any more is different.
+    every = every or (since is not None and until is not None)
     rows, others = rows_on(one.rows, since), rows_on(other.rows, until)
     found = differences(rows, others, dated=dated)
     shared, unclaimed = claimed_by_both(found, rows, others)
