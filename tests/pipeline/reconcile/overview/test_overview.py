@@ -281,6 +281,20 @@ def test_a_file_with_fewer_rows_than_its_commit_says_is_told(world: World, tmp_p
     assert not list((tmp_path / "spill").iterdir())
 
 
+@pytest.mark.parametrize("rows", [5, 10_000])
+def test_rows_without_half_a_key_are_told_by_bucket_as_well(rows: int, world: World, tmp_path: Path) -> None:
+    """Somebody else wrote them, in no order: they have no bucket."""
+    lake = scattered(world, 60, 5).lake()
+    shuffled(lake)
+    for part in lake.parts("reading"):
+        held = pl.read_parquet(part.address, hive_partitioning=False)
+        first = pl.int_range(held.height) == 0
+        held.with_columns(attempt_lo=pl.when(~first).then("attempt_lo")).write_parquet(part.address, row_group_size=16)
+    (tmp_path / "spill").mkdir()
+    with pytest.raises(LakeError, match="rows without attempt_lo"):
+        merged(lake, *both(lake), month=None, limits=Limits(tmp_path / "spill", rows=rows, keys=40, held=60))
+
+
 def both(lake: Lake) -> tuple[list[Part], list[Part]]:
     """The files of both tables."""
     return lake.parts("attempt"), lake.parts("reading")

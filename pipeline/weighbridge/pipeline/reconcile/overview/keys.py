@@ -44,15 +44,24 @@ def look(rows: pl.DataFrame) -> Look:
     Raises:
         LakeError: a row has none.
     """
-    if rows[LEAD].null_count():
-        raise LakeError(f"there are rows without {LEAD}; nothing is told. Run `weighbridge validate`: it names them.")
-    values: Ints = rows[LEAD].to_numpy()
+    values: Ints = whole(rows)[LEAD].to_numpy()
     if bool((values[1:] > values[:-1]).all()):
         return Look(True, values, NONE)
     rising = bool((values[1:] >= values[:-1]).all())
     held = values if rising else np.sort(values)
     again = twice(held)
     return Look(rising, np.unique(held) if len(again) else held, again)
+
+
+def whole(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, each of which has a second half of a key.
+
+    Raises:
+        LakeError: a row has none.
+    """
+    if rows[LEAD].null_count():
+        raise LakeError(f"there are rows without {LEAD}; nothing is told. Run `weighbridge validate`: it names them.")
+    return rows
 
 
 def twice(rising: Ints) -> Ints:

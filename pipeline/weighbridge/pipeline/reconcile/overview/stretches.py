@@ -23,7 +23,7 @@ from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.lake.words import files
 from weighbridge.pipeline.reconcile.overview import pairs
-from weighbridge.pipeline.reconcile.overview.keys import LEAD, Look
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, Look, whole
 from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
@@ -151,9 +151,9 @@ class Cutter:
         spill = Spill(folder, self.limits.held)
         for part, said in parts:
             for group in range(len(said.stretches)):
-                spill.add(ATTEMPT, self._attempts([(part, said)], known, [group]))
+                spill.add(ATTEMPT, whole(self._attempts([(part, said)], known, [group])))
         for batch in reports.collect_batches(chunk_size=self.limits.held):
-            spill.add(READING, batch)
+            spill.add(READING, whole(batch))
         for bucket in spill.buckets(ATTEMPT, READING):
             own = bucket.get(READING, pl.DataFrame(schema=reports.collect_schema()))
             yield Stretch(bucket.get(ATTEMPT, _no_attempts(known)), own.lazy())
