@@ -292,7 +292,7 @@ def test_rows_without_half_a_key_are_told_by_bucket_as_well(rows: int, world: Wo
         held.with_columns(attempt_lo=pl.when(~first).then("attempt_lo")).write_parquet(part.address, row_group_size=16)
     (tmp_path / "spill").mkdir()
     with pytest.raises(LakeError, match="rows without attempt_lo"):
-        merged(lake, *both(lake), month=None, limits=Limits(tmp_path / "spill", rows=rows, keys=40, held=60))
+        merged(lake, *both(lake), month=None, limits=Limits(tmp_path / "spill", rows=rows, keys=40, held=5))
 
 
 def both(lake: Lake) -> tuple[list[Part], list[Part]]:
