@@ -178,6 +178,29 @@ def test_beyond_their_limits_contradictory_calls_explain_nothing_and_are_told_al
     assert "contradictory_not_compared" in {finding.code for finding in weighed.findings}
 
 
+@pytest.mark.parametrize("charged", ["0.001", "0.0021", "1000000"])
+def test_where_a_limit_is_not_known_contradictory_calls_explain_nothing(tmp_path: Path, charged: str) -> None:
+    """A report without any number may have cost anything: neither a credit nor a million is explained by it."""
+    world = contradictory(tmp_path, charged)
+    world.calls[-1] |= {"leaf_integers": [None, None, None]}
+    weighed = world.weighed()
+    assert (weighed.statuses, weighed.named) == ({"UNEXPLAINED"}, set())
+    assert "contradictory_not_compared" in {finding.code for finding in weighed.findings}
+
+
+@pytest.mark.parametrize(("charged", "named"), [("6.6", {"contradictory_counts"}), ("6.7", set())])
+def test_limits_of_contradictory_calls_are_in_the_currency_of_the_bill(
+    tmp_path: Path, charged: str, named: set[str]
+) -> None:
+    """1,000 tokens cost 0.3 yen at 150 for a dollar, and the others at most 0.042 dollars: 6.3 yen."""
+    world = contradictory(tmp_path, charged)
+    world.contract = Contract("openai", currency="JPY")
+    world.lines[0] |= {"currency": "JPY"}
+    rate = {"base": "USD", "quote": "JPY", "rate_day": at(12).date(), "rate": Decimal(150)}
+    world.rates.append({**rate, "segment": "b" * 64, "segment_row": 0, "revision": 0})
+    assert world.weighed().named == named
+
+
 def test_results_of_pages_that_contradict_themselves_are_told_by_month(tmp_path: Path) -> None:
     world = World(tmp_path)
     for day in (12, 14):

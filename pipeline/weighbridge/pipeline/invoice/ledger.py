@@ -251,13 +251,19 @@ class Ledger:
     def _in_currency(self, key: Key, part: Part, billing: Billing) -> Decimal | None:
         """What a part costs in the currency of the bill, after discounts."""
         paid = discounted(part, billing.discounts)
-        if paid is None or part.currency is None or self.currency is None:
+        if paid is None or part.currency is None:
             return None if paid is None or paid else paid
-        on = self.rate_day(key, part.day, billing.rates_on)
+        return self.in_currency(key, part.day, paid, part.currency, billing)
+
+    def in_currency(self, key: Key, day: date, paid: Decimal, currency: str, billing: Billing) -> Decimal | None:
+        """An amount of a day of a cell in the currency of the bill; null where it has none, or no rate is known."""
+        if self.currency is None:
+            return None if paid else paid
+        on = self.rate_day(key, day, billing.rates_on)
         if on is None:
             return None
         nearest = self.contract.rates_missing == "nearest_before"
-        rate = self.rates.rate(part.currency, self.currency, on, nearest_before=nearest)
+        rate = self.rates.rate(currency, self.currency, on, nearest_before=nearest)
         return None if rate is None else converted(paid, rate)
 
     def more(self, key: Key, tokens: int, billing: Billing) -> list[Decimal]:
