@@ -44,12 +44,36 @@ models = ["asked"]
 prices = { input = "2", output = "10" }
 fees = { request = "5" }
 """
+DATED = """
+provider = "openai"
+currency = "USD"
+source = "made up for the tests"
+[[rows]]
+models = ["m"]
+valid_to = 2026-04-12
+prices = { input = "2", cache_read = "0.2", cache_write_5m = "2.5", cache_write_1h = "4", output = "9" }
+above = [{ input_tokens = 300, rule = "cliff", prices = { input = "4", output = "15" } }]
+variants = [
+  { when = { region = "us" }, times = "1.1" },
+  { when = { service_tier = "priority" }, times = "2" },
+  { when = { hours = "Sat-Sun 22:00-06:00 America/Los_Angeles" }, prices = { input = "1.5", output = "9" } },
+]
+[[rows]]
+models = ["m"]
+valid_from = 2026-04-12
+up_to_input_tokens = 350
+prices = { input = "3", cache_read = "0.2", cache_write_5m = "2.5", cache_write_1h = "2.5", output = "9" }
+above = [{ input_tokens = 100, rule = "cliff", prices = { input = "5", output = "15" } }]
+"""
+# One change made to every call and to every bundle.
+CHANGES: list[dict[str, Any]] = [{}, {"day": at(10).date()}, {"day": at(13).date()}, {"region": "us"},
+                                 {"service_tier": "priority"}, {"cache_write_1h": 0}]  # fmt: skip
 SPANS = tuple((at(day, 0), at(day + 1, 0)) for day in range(10, 14))
 
 
 @cache
-def pricing() -> Pricing:
-    return Pricing(World(Path(), prices=PRICES).book())
+def pricing(prices: str = PRICES) -> Pricing:
+    return Pricing(World(Path(), prices=prices).book())
 
 
 def small(most: int) -> st.SearchStrategy[int]:
@@ -124,6 +148,54 @@ def test_bundles_cost_what_their_calls_cost_in_the_frame(drawn: list[dict[str, A
             counts = frame.join(own, on="attempt_hi", how="semi")[name].to_list()
             held = bundle.counts[name] if name in CLASSES else bundle.cells[name]
             assert held == (None if None in counts else sum(counts)), name
+
+
+SERVED = st.fixed_dictionaries(
+    {
+        "when": st.integers(0, 4 * 24 * 4 - 1).map(lambda quarter: at(10, 0) + timedelta(minutes=15 * quarter)),
+        "input_uncached": st.sampled_from([0, 40, 90, 101, 250, 301, 400]),
+        "cache_read": st.sampled_from([0, 10]),
+        "cache_write_5m": st.sampled_from([0, 30]),
+        "cache_write_1h": st.sampled_from([0, 30]),
+        "output_visible": small(90),
+        "reasoning": st.sampled_from([0, 7]),
+        "region": st.sampled_from([None, "us", "global", "eu"]),
+        "service_tier": st.sampled_from([None, "default", "auto", "priority"]),
+        "attempt": st.sampled_from([{}, {"tier_requested": "priority"}, {"arrived_at": None}]),
+    }
+)
+
+
+@settings(deadline=None, max_examples=examples(2, 300))
+@given(
+    drawn=st.lists(SERVED, min_size=2, max_size=14),
+    change=st.sampled_from(CHANGES),
+    zone=st.sampled_from(["UTC", "America/Los_Angeles"]),
+)
+def test_calls_that_any_term_day_or_length_tells_apart_are_no_bundle(
+    drawn: list[dict[str, Any]], change: dict[str, Any], zone: str
+) -> None:
+    """Region, tier asked for, hours of the week in a zone, thresholds of another day, lifetimes."""
+    world = World(Path(), prices=DATED)
+    for one in drawn:
+        world.call(**one)
+    frame = pl.concat(call_days(InMemory(world.rows()), "openai", (at(1), at(28)), {}, (*READING_COLUMNS, "total")))
+    made = Bundling(SPANS, zone, folded(set(CLASSES)), pricing(DATED)).of([frame])
+    counts = {name: pl.lit(value, frame.schema[name]) for name, value in change.items()}
+    if "cache_write_1h" in change:
+        counts["cache_write_5m"] = pl.col("cache_write_5m") + pl.col("cache_write_1h")
+    frame = frame.with_columns(**counts)
+    priced = price_readings(frame, pricing(DATED).book, frame)
+    joined = made.members.select("number", "attempt_hi").join(
+        frame.select("attempt_hi").with_columns(priced["amount"]), on="attempt_hi"
+    )
+    for bundle in made:
+        told: dict[str, Any] = change
+        if "cache_write_1h" in change:
+            whole = (bundle.counts["cache_write_5m"] or 0) + (bundle.counts["cache_write_1h"] or 0)
+            told = {"counts": {**bundle.counts, "cache_write_5m": whole, "cache_write_1h": 0}}
+        own = joined.filter(pl.col("number") == bundle.number)["amount"].to_list()
+        assert pricing(DATED).priced(replace(bundle, **told)).amount == total(own)
 
 
 def test_a_day_of_like_calls_is_one_bundle() -> None:
