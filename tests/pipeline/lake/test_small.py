@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import date
 from pathlib import Path
@@ -101,3 +102,15 @@ def test_rows_that_were_erased_are_not_left_in_memory(lake: Lake) -> None:
     lake.rewrite("gap", lambda rows: rows.filter(pl.col("attempts") > 1), days=None)
     assert not lake._small._held
     assert lost(lake) == [3, 5]
+
+
+def test_a_file_that_is_put_back_in_place_with_its_old_time_is_read_again(lake: Lake, read: list[str]) -> None:
+    """As a backup does: the same file, of the same size and time of change, whatever bytes were in it."""
+    file = Path(lake.parts("gap")[0].address)
+    about, bytes_of = file.stat(), file.read_bytes()
+    assert lost(lake) == [1, 3, 5]
+    with file.open("r+b") as opened:
+        opened.write(bytes_of)
+    os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert lost(lake) == [1, 3, 5]
+    assert read == ["gap", "gap"]

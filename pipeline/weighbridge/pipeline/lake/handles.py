@@ -16,8 +16,8 @@ import polars as pl
 from deltalake import DeltaTable
 
 _LOG = "_delta_log"
-# Name, inode, size and time of change of each file of a log.
-Look = frozenset[tuple[str, int, int, int]]
+# Name, inode, size and times of each file of a log (see `small`).
+Look = frozenset[tuple[str, int, int, int, int]]
 
 
 class Handles:
@@ -72,7 +72,7 @@ def _last(look: Look) -> int | None:
     return max((int(name[:20]) for name, *_ in look if name.endswith(".json") and name[:20].isdigit()), default=None)
 
 
-_NO_LOG: Look = frozenset({("", 0, 0, 0)})
+_NO_LOG: Look = frozenset({("", 0, 0, 0, 0)})
 
 
 def _look(log: Path) -> Look | None:
@@ -88,7 +88,7 @@ def _look(log: Path) -> Look | None:
             found = []
             for entry in entries:
                 about = entry.stat(follow_symlinks=False)
-                found.append((entry.name, about.st_ino, about.st_size, about.st_mtime_ns))
+                found.append((entry.name, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns))
             return frozenset(found)
     except OSError:
         return None

@@ -19,8 +19,9 @@ from deltalake import DeltaTable
 # Up to so many rows in so many files a table is small.
 ROWS = 5_000
 FILES = 64
-# Inode, size and time of change of each file.
-Look = tuple[tuple[int, int, int], ...]
+# Inode, size and times of each file: of its last change, which whoever puts it back may set, and of the last change of
+# that, which nobody can.
+Look = tuple[tuple[int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +88,4 @@ def _look(paths: tuple[Path, ...]) -> Look | None:
         found = [os.stat(path) for path in paths]  # noqa: PTH116 - asked very often
     except OSError:
         return None
-    return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
+    return tuple((each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found)
