@@ -199,3 +199,13 @@ def test_bills_that_differ_on_a_day_before_their_last_are_two(tmp_path: Path) ->
         world.line(paid, at(day, 0), segment=FOCUS)
         world.line(other, at(day, 0), token_class=None, sku=None, segment=PAGES, line_id=f"page-{day}")
     assert "bill_taken_in_twice" not in {finding.code for finding in world.weighed().findings}
+
+
+def test_of_two_of_one_grouping_the_one_that_counts_tokens_is_in_the_sums(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.files += [_file(FOCUS, "focus"), _file(PAGES, "cost_pages")]
+    world.call(at(12), input_uncached=1000)
+    world.line("0.002", at(12, 0), segment=PAGES)
+    world.line("0.002", at(12, 0), tokens=1000, segment=FOCUS)
+    weighed = world.weighed()
+    assert {row["unit"]: row["charged"] for row in weighed.gaps} == {"USD": Decimal("0.002"), "tokens": Decimal(1000)}

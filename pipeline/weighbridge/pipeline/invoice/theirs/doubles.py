@@ -9,9 +9,9 @@ same bill where every day that both tell comes to the same, in one currency; whe
 has to; on the last day of one of them they may differ, where days before come to the same several sums, as it was
 fetched before that day was over. Where both name projects or keys, and none in common, one sum may be a coincidence:
 several days of other sums have to be the same. An edition that names no account is held against all accounts together.
-The finer edition counts, of equals the one with more lines, then the first by name. A line of one identity and amount
-on the bills of two months counts on the earlier, unless the later one takes the same amount back: then it is charged
-anew. What is left out stays in the lake, and is told.
+The finer edition counts, of equals the one with more lines that count tokens, then with more lines, then the first by
+name. A line of one identity and amount on the bills of two months counts on the earlier, unless the later one takes the
+same amount back: then it is charged anew. What is left out stays in the lake, and is told.
 """
 
 from __future__ import annotations
@@ -86,6 +86,11 @@ class _Edition:
             self.days[day] = self.days.get(day, Decimal(0)) + paid
 
     @property
+    def counted(self) -> int:
+        """How many of its lines count tokens."""
+        return sum(row["tokens"] is not None for row in self.rows)
+
+    @property
     def total(self) -> Decimal:
         """What it comes to."""
         return sum(self.days.values(), start=self.rest or Decimal(0))
@@ -140,7 +145,7 @@ def _two_editions(rows: pl.DataFrame, importers: Mapping[str, str], zone: str, g
         if currency is None:
             continue
         kept = _of_all_accounts(found, month, currency, gone, zone) if account is None else []
-        for edition in sorted(editions, key=lambda each: (-each.grain, -len(each.rows), each.name)):
+        for edition in sorted(editions, key=lambda each: (-each.grain, -each.counted, -len(each.rows), each.name)):
             whole = next((each for each in kept if _said(each, edition)), None)
             left = [] if whole is None else _left_out(whole, edition, zone)
             if whole is None or not left:
