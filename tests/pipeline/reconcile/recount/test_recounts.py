@@ -179,7 +179,34 @@ def test_where_differences_scatter_the_median_is_held_to_the_interval(world: Wor
     inputs(world, 21, list(range(2, 12)), APRIL)
     assert found(world) == []
     inputs(world, 41, list(range(20, 30)), date(2026, 5, 4))
-    assert found(world) == [("2026-05", 2, 20)]
+    # Ten values: the median is the fifth, 6 in April and 24 in May; the constants would be 2 and 20.
+    assert found(world) == [("2026-05", 6, 24)]
+
+
+def test_a_finding_states_the_figure_that_moved(world: World) -> None:
+    """The constant stays at 0 in both, the median goes from 0 (between 0 and 0) to 1; then 3 a message become 4."""
+    inputs(world, 1, [0] * 8 + [5])
+    inputs(world, 21, [0, 0, 0, 1, 1, 2, 3], APRIL)
+    bare: Row = {"recount_has_template": False, "recount_has_special": False, "template": None}
+    for day, first, each in ((MARCH, 41, 3), (APRIL, 51, 4)):
+        for number, messages in enumerate((1, 2, 5), first):
+            inputs(world, number, [3 + each * messages], day, messages=messages, **bare)
+    moved = [f for f in weighed(world).result.findings if f.code == "recount_constant_moved"]
+    assert {(f.expected, f.observed, f.difference, f.cure.partition(".")[0]) for f in moved} == {
+        (
+            0,
+            1,
+            1,
+            "Reports differ from recounts by a median of 1 token, in 2026-03 by 0 tokens: outside 0 to 0, where that "
+            "of 2026-03 lies",
+        ),
+        (
+            3,
+            4,
+            1,
+            "Reports differ from recounts by 3 tokens, in 2026-03 by 3 tokens (and 4 a message, before 3)",
+        ),
+    }
 
 
 @pytest.mark.parametrize("values", [*range(1, 40), 100, 333, 1000])

@@ -81,44 +81,54 @@ def moved(learnt: pl.DataFrame, period: str) -> Iterator[Finding]:
         before[tuple(row[name] for name in CELL)] = row
     for row in learnt.filter(pl.col("period") == period).sort(CELL).iter_rows(named=True):
         old = before.get(tuple(row[name] for name in CELL))
-        if old is not None and _has_moved(old, row):
-            yield _finding(old, row)
+        if old is not None and (figure := _moved(old, row)) is not None:
+            yield _finding(old, row, figure)
 
 
-def _has_moved(old: Row, new: Row) -> bool:
-    line = ("constant", "per_message")
+def _moved(old: Row, new: Row) -> str | None:
+    """The figure that moved; null where none did."""
     if all(2 * row["exact"] > row["attempts"] for row in (old, new)):
-        return any(old[name] != new[name] for name in line)
+        return next((name for name in ("constant", "per_message") if old[name] != new[name]), None)
     if old["per_message"] != new["per_message"] or old["lower"] is None:
-        return False
-    return not old["lower"] <= new["median"] <= old["upper"]
+        return None
+    return None if old["lower"] <= new["median"] <= old["upper"] else "median"
 
 
-def _finding(old: Row, new: Row) -> Finding:
+def _finding(old: Row, new: Row, figure: str) -> Finding:
     subject = {
         name: str(new[name]).lower() if isinstance(new[name], bool) else str(new[name])
         for name in CELL
         if new[name] is not None
     }
-    per_message = (
-        ""
-        if old["per_message"] == new["per_message"] == 0
-        else (f" (and {new['per_message']} a message, before {old['per_message']})")
-    )
     return Finding(
         code="recount_constant_moved",
         severity=Severity.WARNING,
         period=new["period"],
         subject=subject,
         rows=new["attempts"],
-        expected=old["constant"],
-        observed=new["constant"],
-        difference=new["constant"] - old["constant"],
+        expected=old[figure],
+        observed=new[figure],
+        difference=new[figure] - old[figure],
         first_day=new["first_day"],
         last_day=new["last_day"],
-        cure=f"Reports differ from recounts by {new['constant']} tokens{per_message}, in {old['period']} by "
-        f"{old['constant']}. {_CURE}",
+        cure=f"{_told(old, new, figure)} {_CURE}",
     )
+
+
+def _told(old: Row, new: Row, figure: str) -> str:
+    """What moved, in the figure that did: most attempts agree on a constant, where they scatter there is a median."""
+    many = {name: f"{_tokens(new[name])}, in {old['period']} by {_tokens(old[name])}" for name in ("constant", figure)}
+    if figure == "median":
+        outside = f"outside {old['lower']} to {old['upper']}, where that of {old['period']} lies"
+        return f"Reports differ from recounts by a median of {many[figure]}: {outside}."
+    beside = ""
+    if not old["per_message"] == new["per_message"] == 0:
+        beside = f" (and {new['per_message']} a message, before {old['per_message']})"
+    return f"Reports differ from recounts by {many['constant']}{beside}."
+
+
+def _tokens(number: int) -> str:
+    return f"{number} token" if abs(number) == 1 else f"{number} tokens"
 
 
 def _per_message(known: pl.DataFrame) -> dict[tuple[Any, ...], int]:
