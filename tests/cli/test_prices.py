@@ -76,7 +76,9 @@ def test_a_file_of_one_model_is_compared_with_that_model_alone(weighbridge: Run,
     assert counts["anthropic"][0] == counts["openai"][0] == "removed"
     assert counts["openai"][1] > 20
     shown = weighbridge("prices", "diff", "shipped", own)
-    assert f"only one book has {counts['openai'][1]} models of openai (removed): --all" in shown.out
+    assert f"only A (shipped) has {counts['openai'][1]} models of openai: --all\n" in shown.out
+    turned = weighbridge("prices", "diff", own, "shipped")
+    assert f"only B (shipped) has {counts['openai'][1]} models of openai: --all\n" in turned.out
     every = weighbridge("prices", "diff", "shipped", own, "--all", "--json").json
     assert len({each["model"] for each in every["differences"] if each["provider"] == "openai"}) > 20
 
@@ -100,8 +102,42 @@ def test_a_price_that_the_other_book_lacks_is_missing(weighbridge: Run, home: Pa
     old = book(tmp_path, "old.toml", "2.5")
     other = book(tmp_path, "other.toml", "2.5")
     other.write_text(other.read_text(encoding="utf-8").replace("gpt-4o-2024-08-06", "gpt-5"), encoding="utf-8")
-    ran = weighbridge("prices", "diff", old, other, "--lake", "2026-04", "--config", home, "--json")
-    assert [(each["code"], each["amount"]) for each in ran.json["findings"]] == [("price_missing", None)]
+    asked = ("prices", "diff", old, other, "--lake", "2026-04", "--config", home)
+    every = weighbridge(*asked, "--all", "--json")
+    assert [(each["code"], each["amount"]) for each in every.json["findings"]] == [("price_missing", None)]
+    # A file of another model says nothing of this one, and takes back what a comparison of all said.
+    few = weighbridge(*asked, "--json")
+    assert (few.code, few.json["findings"]) == (0, [])
+    listed = weighbridge("findings", "ls", "--config", home, "--json")
+    assert [each["code"] for each in listed.json if each["code"].startswith("price_")] == []
+
+
+def test_a_model_that_a_file_names_but_does_not_price_on_the_day_is_missing(
+    weighbridge: Run, home: Path, tmp_path: Path
+) -> None:
+    old, new = book(tmp_path, "old.toml", "2.5"), book(tmp_path, "new.toml", "2.5", "valid_from = 2026-05-01")
+    ran = weighbridge("prices", "diff", old, new, "--lake", "2026-04", "--config", home)
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "price_missing: openai, gpt-4o-2024-08-06, 1 report")
+
+
+def test_the_book_in_force_says_of_every_model_whether_it_has_a_price(
+    weighbridge: Run, home: Path, tmp_path: Path
+) -> None:
+    """A model of our own that only the file prices: the shipped book lacks it, and is whole."""
+    old = book(tmp_path, "old.toml", "2.5")
+    old.write_text(old.read_text(encoding="utf-8").replace("gpt-4o-2024-08-06", "of-our-own"), encoding="utf-8")
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text(calls.read_text(encoding="utf-8").replace("gpt-4o-2024-08-06", "of-our-own"), encoding="utf-8")
+    weighbridge("ingest", calls, "--day", "2026-04-13", "--config", home)
+    for whole in ("book", "shipped"):
+        ran = weighbridge("prices", "diff", old, whole, "--lake", "2026-04", "--config", home, "--json")
+        assert [(each["code"], each["model"]) for each in ran.json["findings"]] == [("price_missing", "of-our-own")]
+
+
+def test_an_amount_is_shown_without_the_zeros_of_its_column(weighbridge: Run, home: Path, tmp_path: Path) -> None:
+    old, new = book(tmp_path, "old.toml", "2.5"), book(tmp_path, "new.toml", "2")
+    ran = weighbridge("prices", "diff", old, new, "--lake", "2026-04", "--config", home)
+    assert ran.out.splitlines()[-1] == "price_changed: openai, gpt-4o-2024-08-06, 1 report, -0.0005 USD"
 
 
 def test_the_book_in_force_is_that_of_the_installation(weighbridge: Run, home: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import typer
 from weighbridge.cli.command import LOOK, Command
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AsJson, Config, LogLevel, is_month, parse_day
-from weighbridge.cli.output import counted, write_json, write_line, write_table
+from weighbridge.cli.output import counted, shown, write_json, write_line, write_table
 from weighbridge.cli.session import home_of, settings_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weighbridge.pipeline.price.row import PriceRow
     from weighbridge.schemas.finding import Finding
 
+_WHOLE = ("shipped", "book")  # what says of every model whether it has a price
 prices = typer.Typer(no_args_is_help=True, help="The price book: the shipped one under price files of your own.")
 
 
@@ -77,11 +78,12 @@ def diff(
 ) -> int:
     """Show what is different between two price books, price by price; exit 1 where anything is.
 
-    Models that only one of both has are counted, and compared with --all only: a file of a few says nothing of others.
+    Models that only one of both has are counted, and compared with --all only: a file of a few says nothing of others,
+    so with --lake a model it does not name has no price missing either.
     Between two days of one book all are shown.
     With --lake the differences of a month's amounts are findings of that month; no amount is changed by them.
     """
-    from weighbridge.pipeline.price.difference import claimed_by_both, differences, rows_on
+    from weighbridge.pipeline.price.difference import Change, claimed_by_both, differences, rows_on
     from weighbridge.pipeline.price.repriced import write_repriced
     from weighbridge.schemas.errors import ConfigError
 
@@ -102,7 +104,8 @@ def diff(
     findings: list[Finding] = []
     if month is not None:
         books = [_on(book, day) for book, day in ((one, since), (other, until))]
-        findings = write_repriced(home_of(ctx, config, log_level).lake(), month, *books)
+        partial = not every and after not in _WHOLE and until is None
+        findings = write_repriced(home_of(ctx, config, log_level).lake(), month, *books, partial=partial)
     if as_json:
         changes = [{"code": each.code, **each.subject, "rows": each.rows, "amount": each.amount} for each in findings]
         write_json(
@@ -121,12 +124,12 @@ def diff(
         write_table(names, cells)
         write_line(f"\n{counted(len(found), 'difference')}")
         for only in () if every else unclaimed:
-            write_line(f"only one book has {counted(only.models, 'model')} of {only.provider} ({only.change}): --all")
+            one_of = f"A ({before})" if only.change is Change.REMOVED else f"B ({after})"
+            write_line(f"only {one_of} has {counted(only.models, 'model')} of {only.provider}: --all")
         for each in findings:
-            about = ", ".join(each.subject.values())
-            write_line(
-                f"{each.code}: {about}, {counted(each.rows, 'report')}, {each.amount or ''} {each.currency or ''}"
-            )
+            parts = [*each.subject.values(), counted(each.rows, "report")]
+            parts += [] if each.amount is None else [f"{shown(each.amount)} {each.currency}"]
+            write_line(f"{each.code}: {', '.join(parts)}")
     return FINDINGS if found or findings else CLEAN
 
 

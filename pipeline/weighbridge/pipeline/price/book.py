@@ -99,6 +99,10 @@ class PriceBook:
         """Whether any row is for this model on this UTC day, on whatever terms."""
         return any(row.holds_on(day) for layer in self._candidates(provider, model) for row in layer)
 
+    def names(self, provider: str | None, model: str | None) -> bool:
+        """Whether any row is for this model, on whatever day and terms."""
+        return any(self._candidates(provider, model))
+
     def hangs_on_hours(self, provider: str | None, model: str | None) -> bool:
         """Whether a price of this model holds at some hours only."""
         return any(row.terms.hours is not None for layer in self._candidates(provider, model) for row in layer)

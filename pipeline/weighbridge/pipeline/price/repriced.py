@@ -53,21 +53,31 @@ class Repriced:
         return cls(before if closed else after, EXACT.subtract(after, before), kept=closed and before != after)
 
 
-def write_repriced(lake: Lake, month: str, before: PriceBook, after: PriceBook) -> list[Finding]:
+def write_repriced(
+    lake: Lake, month: str, before: PriceBook, after: PriceBook, *, partial: bool = False
+) -> list[Finding]:
     """The findings of a month at two books, which replace those of an earlier comparison of it.
+
+    Args:
+        lake: whose readings are priced, and where the findings are written.
+        month: the UTC month.
+        before, after: the books.
+        partial: whether `after` says nothing of models it has no row for: that it lacks them is no finding then.
 
     Raises:
         LakeError: the lake cannot be read or written.
         ConfigError: a book is ambiguous for a model that was used.
         SumError: the month comes to more than the lake holds.
     """
-    found = repriced(lake, month, before, after)
+    found = repriced(lake, month, before, after, partial=partial)
     where = pl.col("code").is_in(_CODES)
     write_findings(lake, found, origin=FindingOrigin.PRICE, periods=[month], where=where)
     return found
 
 
-def repriced(records: Records, month: str, before: PriceBook, after: PriceBook) -> list[Finding]:
+def repriced(
+    records: Records, month: str, before: PriceBook, after: PriceBook, *, partial: bool = False
+) -> list[Finding]:
     """The same, without writing them: one for each provider, model and currency whose amounts come out otherwise."""
     sums = [_sums(records, day, before, after) for day in records.days("reading") if f"{day:%Y-%m}" == month]
     if not sums:
@@ -79,7 +89,12 @@ def repriced(records: Records, month: str, before: PriceBook, after: PriceBook) 
         .agg(pl.col("rows", "lost", "before", "after").sum(), pl.col("day").min(), last=pl.col("day").max())
         .sort(_BY, nulls_last=True)
     )
-    return [finding for row in whole.iter_rows(named=True) for finding in _findings(month, row)]
+    found = [finding for row in whole.iter_rows(named=True) for finding in _findings(month, row)]
+    return [each for each in found if not partial or each.code != MISSING or _names(after, each)]
+
+
+def _names(book: PriceBook, finding: Finding) -> bool:
+    return book.names(finding.subject.get("provider"), finding.subject.get("model"))
 
 
 def _sums(records: Records, day: date, before: PriceBook, after: PriceBook) -> pl.DataFrame:

@@ -197,8 +197,10 @@ def test_a_finding_states_the_figure_that_moved(world: World) -> None:
             0,
             1,
             1,
-            "Reports differ from recounts by a median of 1 token, in 2026-03 by 0 tokens: outside 0 to 0, where that "
-            "of 2026-03 lies",
+            (
+                "Reports differ from recounts by a median of 1 token, in 2026-03 by 0 tokens: outside 0 to 0, where "
+                "that of 2026-03 lies"
+            ),
         ),
         (
             3,
