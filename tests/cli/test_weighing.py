@@ -366,6 +366,11 @@ def test_only_a_known_amount_counts_as_priced(weighbridge: Run, fresh: Path) -> 
     assert "from what was given: 1 reading, 1 of them priced\n" in later
     assert "1 day touched, read and priced anew: 4 readings there now, 2 of them priced\n" in later
     assert "without any record: nothing.jsonl\n" in later
+    # A scrape of an engine has no reading of its own; the day has those of before.
+    (fresh / "engine.prom").write_text('vllm:prompt_tokens_total{model_name="m"} 7\n')
+    scraped = weighbridge("ingest", fresh / "engine.prom", "--day", "20260105", "--config", fresh).out
+    assert "from what was given: 0 readings, 0 of them priced\n" in scraped
+    assert "1 day touched, read and priced anew: 4 readings there now, 2 of them priced\n" in scraped
     again = weighbridge("ingest", answers, "--importer", "token_logs", "--config", fresh).out
     assert "taken in before, read by recorded_answers" in again
     assert "Nothing was compared: of every attempt one side is here" in weighbridge("reconcile", "--config", fresh).out

@@ -116,8 +116,8 @@ class Batch:
         typed = rows.with_columns(pl.col(n).cast(types[n]) for n in rows.columns if n in types)
         self._tables.setdefault(table, []).append(typed)
 
-    def commit(self) -> tuple[set[date], int]:
-        """Settle and store the files. Returns the days touched and how many readings were made.
+    def commit(self) -> set[date]:
+        """Settle and store the files. Returns the days touched.
 
         Raises:
             LakeError: the lake cannot be written; what was committed is found again by the next run.
@@ -137,9 +137,10 @@ class Batch:
         for name in list(rows):
             self._append(name, rows.pop(name))
         reports = moved | (_days(told["usage_report"]) if "usage_report" in told else set())
-        read = refresh_readings(self.lake, sorted(reports)) if reports else 0
+        if reports:
+            refresh_readings(self.lake, sorted(reports))
         self._append("segment", self._segments())
-        return moved.union(*map(_days, told.values())), read
+        return moved.union(*map(_days, told.values()))
 
     def _resolve(self, tables: dict[str, pl.DataFrame]) -> set[date]:
         """Give records the key of the attempt they are known to be about. Returns days whose stored rows moved."""

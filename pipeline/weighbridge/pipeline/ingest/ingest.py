@@ -16,7 +16,7 @@ its rows that are in the lake already are found there. records = stored + quaran
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -27,6 +27,7 @@ from weighbridge.pipeline.ingest.batch import Account, Batch, forget
 from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
 from weighbridge.pipeline.ingest.importer import Source, Staged
 from weighbridge.pipeline.ingest.json_records import let_go
+from weighbridge.pipeline.ingest.readings import readings_on
 from weighbridge.pipeline.lake import Lake
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.keys import KeyProvider
@@ -72,14 +73,19 @@ class IngestResult:
     Attributes:
         files: one result per file, in the order of the call.
         days: the UTC days that have new rows, in order.
-        readings: how many readings those days have now.
+        readings_of: how many readings each of those days has now, whoever brought them.
         unacknowledged: names of sealed segments that are in the lake, and whose acknowledgement could not be written.
     """
 
     files: tuple[SegmentResult, ...]
     days: tuple[date, ...]
-    readings: int
+    readings_of: Mapping[date, int]
     unacknowledged: tuple[str, ...] = ()
+
+    @property
+    def readings(self) -> int:
+        """How many readings the days have now."""
+        return sum(self.readings_of.values())
 
 
 def ingest(
@@ -147,16 +153,15 @@ def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
     # Recorded attempts first: what other files say about them then finds them.
     fresh.sort(key=lambda file: (not file.importer.recorded, file.place))
     days: set[date] = set()
-    readings = 0
     for batch in _batches(fresh, lake, key):
-        touched, read = batch.commit()
+        touched = batch.commit()
         results |= {f.place: _result(f, a) for f, a in zip(batch.files, batch.accounts, strict=True)}
         days |= touched
-        readings += read
     if days:
         for table in MERGED:
             lake.compact(table, runs=RUNS)
-    return IngestResult(tuple(results[file.place] for file in admitted), tuple(sorted(days)), readings)
+    files = tuple(results[file.place] for file in admitted)
+    return IngestResult(files, tuple(sorted(days)), readings_on(lake, days))
 
 
 def _known(lake: Lake) -> tuple[set[str], set[str]]:

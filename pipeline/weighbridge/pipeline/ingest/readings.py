@@ -124,6 +124,17 @@ def refresh_readings(lake: Lake, days: Collection[date]) -> int:
     return written + (_replace(lake, readings, covered) if covered else 0)
 
 
+def readings_on(lake: Lake, days: Collection[date]) -> dict[date, int]:
+    """How many readings each of these days has: of whatever file, for a day may be touched by what has none."""
+    if not days:
+        return {}
+    rows = lake.scan("reading", first=min(days), last=max(days), columns=["day"]).filter(
+        pl.col("day").is_in(list(days))
+    )
+    counted = rows.group_by("day").agg(pl.len()).collect(engine="streaming")
+    return dict.fromkeys(sorted(days), 0) | dict(counted.iter_rows())
+
+
 def _by_days(lake: Lake, days: Iterable[date]) -> Iterator[tuple[list[date], pl.DataFrame]]:
     """The reports that count, some days at a time: what one call of the solver costs does not show in that many."""
     taken: list[date] = []

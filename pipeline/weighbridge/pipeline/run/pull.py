@@ -183,9 +183,9 @@ def _reached(lake: Lake, label: str | None) -> datetime | None:
 
 
 def together(results: Sequence[IngestResult]) -> IngestResult:
-    """Several accounts as one."""
+    """Several accounts as one. Of a day that several touched the last one says how many readings it has."""
     return IngestResult(
         files=tuple(file for result in results for file in result.files),
         days=tuple(sorted({day for result in results for day in result.days})),
-        readings=sum(result.readings for result in results),
+        readings_of={day: count for result in results for day, count in result.readings_of.items()},
     )

@@ -215,8 +215,7 @@ def _file(
     if wanted:
         batch = _Batch(lake, key)
         batch.add(file, only(staged, wanted))
-        stored, _ = batch.commit()
-        touched |= stored
+        touched |= batch.commit()
         account = batch.accounts[0]
     refresh_readings(lake, sorted(touched))
     # Rows that are too many to be held are looked for in the lake, and are not in quarantine.
