@@ -28,6 +28,11 @@ def test_a_finding_is_disputed_credited_in_parts_and_closed(weighbridge: Run, ho
     assert (asked.code, asked.out) == (0, f"finding {row['finding_id'][:8]} is disputed, 12.5000 USD outstanding\n")
     given = weighbridge("findings", "credit", row["finding_id"], "--amount", "5", "--reference", "inv-1/7", *at)
     assert given.out == f"finding {row['finding_id'][:8]}: the credit is entered, 7.5000 USD outstanding\n"
+    again = weighbridge("findings", "credit", row["finding_id"], "--amount", "5", "--reference", "inv-1/7", *at)
+    assert again.out == (
+        f"finding {row['finding_id'][:8]}: the same as before: nothing entered; a second credit of this amount needs a "
+        "--reference of its own, 7.5000 USD outstanding\n"
+    )
     (sums,) = weighbridge("findings", "sums", "--config", home, "--json").json
     assert (sums["disputed"], sums["credited"], sums["outstanding"], sums["findings"]) == ("12.5", "5", "7.5", 1)
     shown = weighbridge("findings", "show", row["finding_id"], "--config", home, "--json").json
@@ -79,6 +84,13 @@ def test_a_pack_is_written_and_verified_without_the_installation(weighbridge: Ru
     raw = out.read_bytes()
     out.write_bytes(raw[: len(raw) // 2])
     assert weighbridge("verify", out).code == 3
+
+
+def test_an_open_finding_that_cannot_be_closed_yet_says_which_verbs_go_before(weighbridge: Run, home: Path) -> None:
+    row = next(each for each in listed(weighbridge, home) if each["severity"] in {"warning", "error"})
+    ran = weighbridge("findings", "close", row["finding_id"][:8], "--config", home)
+    assert ran.code == 2
+    assert "acknowledged (`findings ack`), waived (`findings waive`), disputed (`findings dispute`)" in ran.err
 
 
 @pytest.mark.parametrize(

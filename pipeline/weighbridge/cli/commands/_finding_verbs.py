@@ -24,6 +24,7 @@ def parse_amount(text: str) -> Decimal:
         raise typer.BadParameter(f"{text!r} is no amount; write it as 12.50") from None
 
 
+_SAME_CREDIT = "the same as before: nothing entered; a second credit of this amount needs a --reference of its own"
 Id = Annotated[str, typer.Argument(metavar="ID", help=f"The first {ID_DIGITS} or more digits of its id.")]
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who says so. Default: the user of this system.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Why, in a few words; kept in the lake only.")]
@@ -113,7 +114,9 @@ def credit(
     lake = home_of(ctx, config, log_level).lake()
     about = {"currency": currency, "reference": reference, "reason": reason}
     done = enter(lake, finding, by=by or user_name(), amount=amount, now=datetime.now(UTC), **about)
-    write_line(f"finding {done[:ID_DIGITS]}: the credit is entered{_rest(ctx, done, config, log_level)}")
+    told = "the credit is entered" if done.is_new else _SAME_CREDIT
+    rest = _rest(ctx, done.finding_id, config, log_level)
+    write_line(f"finding {done.finding_id[:ID_DIGITS]}: {told}{rest}")
     return CLEAN
 
 

@@ -63,8 +63,8 @@ def test_credits_in_parts_leave_the_rest_disputed(lake: Lake) -> None:
     (one,) = put(lake, finding("m", "12.50"))
     dispute(lake, one, reference="CASE-7", **WHO)
     assert money(lake, one) == ("disputed", Decimal("12.5"), None, Decimal("12.5"))
-    credit(lake, one, amount=Decimal(5), reference="inv-9/line-3", **WHO)
-    credit(lake, one, amount=Decimal(5), reference="inv-9/line-3", **WHO)  # the same credit
+    assert credit(lake, one, amount=Decimal(5), reference="inv-9/line-3", **WHO) == (one, True)
+    assert credit(lake, one, amount=Decimal(5), reference="inv-9/line-3", **WHO) == (one, False)  # the same credit
     assert money(lake, one) == ("disputed", Decimal("12.5"), Decimal(5), Decimal("7.5"))
     credit(lake, one, amount=Decimal("7.25"), **WHO)
     assert money(lake, one) == ("disputed", Decimal("12.5"), Decimal("12.25"), Decimal("0.25"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -39,7 +39,23 @@ NEXT: dict[FindingState, tuple[FindingState, ...]] = {
     CREDITED: (DISPUTED, CREDITED, CLOSED),
     CLOSED: (OPEN,),
 }
+# What a user gives to bring a finding into a state.
+VERBS: dict[FindingState, str] = {
+    OPEN: "reopen",
+    ACKNOWLEDGED: "ack",
+    WAIVED: "waive",
+    DISPUTED: "dispute",
+    CREDITED: "credit",
+    CLOSED: "close",
+}
 _SHOWN = [name for name in STATES if name not in {"changes", "reason", "closed_amount", "closed_in"}]
+
+
+class Changed(NamedTuple):
+    """A finding, and whether anything was written: the same change again is none."""
+
+    finding_id: str
+    is_new: bool
 
 
 def acknowledge(lake: Lake, id_prefix: str, *, by: str, reason: str | None = None, now: datetime) -> str:
@@ -83,8 +99,8 @@ def credit(
     reference: str | None = None,
     reason: str | None = None,
     now: datetime,
-) -> str:
-    """Enter what a provider gave back; its id. Less than what is disputed leaves the rest disputed.
+) -> Changed:
+    """Enter what a provider gave back; the finding. Less than what is disputed leaves the rest disputed.
 
     Args:
         amount, currency: what was given back, above zero; the currency of the dispute where null.
@@ -95,7 +111,7 @@ def credit(
         ConfigError: as of `change`; another currency than that of the dispute.
     """
     money = (amount, currency)
-    return change(lake, id_prefix, CREDITED, by=by, reason=reason, money=money, reference=reference, now=now)
+    return _change(lake, id_prefix, Decision(CREDITED, by, reason, None, *money, reference), now)
 
 
 def close(lake: Lake, id_prefix: str, *, by: str, reason: str | None = None, now: datetime) -> str:
@@ -135,8 +151,11 @@ def change(
         ConfigError: no such finding, or several; the state cannot follow the present one; a name, reason, day, amount
             or reference that cannot be used.
     """
-    moment = _utc(now)
-    asked = Decision(state, by, reason, expires, money[0], money[1], reference)
+    return _change(lake, id_prefix, Decision(state, by, reason, expires, *money, reference), now).finding_id
+
+
+def _change(lake: Lake, id_prefix: str, asked: Decision, now: datetime) -> Changed:
+    moment, state = _utc(now), asked.state
     asked.check(moment.date())
     with lake.lock():
         finding_id = one_of(_known(lake), id_prefix, "finding")
@@ -144,15 +163,15 @@ def change(
         last: dict[str, Any] = held.row(0, named=True) if held.height else {"state": OPEN, "changes": 0}
         present = FindingState(last["state"])
         # Who acknowledges once more without a reason says nothing new, and the reason that was given stays.
-        silent = present is state is ACKNOWLEDGED and not (reason or "").strip()
+        silent = present is state is ACKNOWLEDGED and not (asked.reason or "").strip()
         asked = asked.with_money_of(_finding(lake, finding_id), last)
         if silent or (asked.of_row(_last(lake, finding_id)) and present in {state, DISPUTED}):
-            return finding_id
+            return Changed(finding_id, is_new=False)
         if state not in NEXT[present]:
             raise ConfigError(_refusal(finding_id, present, state))
         row = {"finding_id": finding_id, "change": last["changes"], "changed_at": moment, **asked.row()}
         lake.append("finding_status", pl.DataFrame([row], schema=polars_schema("finding_status")))
-    return finding_id
+    return Changed(finding_id, is_new=True)
 
 
 def life(lake: Records, today: date) -> pl.DataFrame:
@@ -206,5 +225,5 @@ def _utc(now: datetime) -> datetime:
 
 
 def _refusal(finding_id: str, present: FindingState, wanted: FindingState) -> str:
-    allowed = ", ".join(NEXT[present]) or "nothing: it is finished"
+    allowed = ", ".join(f"{state} (`findings {VERBS[state]}`)" for state in NEXT[present])
     return f"finding {finding_id[:8]} is {present} and cannot become {wanted}; what can follow is {allowed}"
