@@ -85,7 +85,7 @@ def check_text(arguments: Sequence[str]) -> None:
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
+    """A message on standard error: one line, or a list with one thing a line."""
     sys.stderr.write(f"weighbridge: {message}\n")
 
 

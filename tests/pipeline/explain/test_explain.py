@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, SEGMENT, World, key
 
-from weighbridge.pipeline.explain.explain import explain
+from weighbridge.pipeline.explain.explain import all_kinds, explain
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.pipeline.reconcile.tree.node import Node
@@ -135,8 +135,13 @@ def test_what_is_not_there_and_what_is_there_twice_are_said(lake: Lake, world: W
         explain(lake, "9999999999")
     with pytest.raises(ConfigError, match="is no id of ours"):
         explain(lake, "1234567")
-    with pytest.raises(ConfigError, match="is no id of ours"):
+    with pytest.raises(ConfigError, match="is no id of ours") as told:
         explain(lake, "all of it")
+    # One form a line, each with every part of its name.
+    lines = str(told.value).splitlines()
+    assert lines[1:-1] == [f"  {kind.name}: {kind.title}" for kind in all_kinds()]
+    audit = "audit/MONTH/MEASURE/PROVIDER/API/MODEL/TOKENIZER/TEMPLATE/SCRIPT/GRADE, `-` for what is not known"
+    assert f"  audit cell: {audit}" in lines
     world.attempt(1)
     world.attempt(3, attempt_hi=1 << 32, attempt_lo=77)
     twice = f"attempt {key(1).to_hex()}, attempt {AttemptKey(1 << 32, 77).to_hex()}; give more digits"

@@ -68,13 +68,13 @@ def _told(asked: Asked, found: Sequence[tuple[str, str]]) -> str:
         if asked.digits and not asked.named:
             return f"{asked.digits} is the beginning of several ids: {shown}{more}; give more digits"
         return f"{asked.name!r} is ambiguous: {len(found)} things are called so, {shown}{more}; give one of these ids"
-    tried = "; ".join(f"{kind.name}: {kind.title}" for kind in all_kinds())
+    tried = "".join(f"\n  {kind.name}: {kind.title}" for kind in all_kinds())
     if asked.digits:
         return (
-            f"nothing here has an id that begins with {asked.digits}. Looked for: {tried}. `weighbridge findings ls` "
+            f"nothing here has an id that begins with {asked.digits}. Looked for:{tried}\n`weighbridge findings ls` "
             "lists findings, and a report names its figures"
         )
     return (
-        f"{asked.name!r} is no id of ours and no identifier of another system that is known here. Looked for: {tried}. "
+        f"{asked.name!r} is no id of ours and no identifier of another system that is known here. Looked for:{tried}\n"
         f"Give the first {LEAST} or more digits of an id, a figure's name, or the whole response id a provider gave"
     )

@@ -143,7 +143,7 @@ def _attempts(asked: Asked, row: Row, found: Row | None) -> tuple[Node, ...]:
 
 KIND = Kind(
     "audit cell",
-    "audit/MONTH/MEASURE/PROVIDER/API/MODEL/TOKENIZER/TEMPLATE/GRADE, `-` for what is not known",
+    f"audit/MONTH/{'/'.join(CELL).upper()}, `-` for what is not known",
     find,
     node,
 )
