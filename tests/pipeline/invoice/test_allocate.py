@@ -12,6 +12,7 @@ import pytest
 from tests.pipeline.invoice.world import FIRST, LATER, MONTH, PRICES, InMemory, World, at
 
 from weighbridge.pipeline.invoice.accrual import accruals
+from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.invoice.teams.allocate import allocate, allocated
 from weighbridge.pipeline.invoice.teams.allocation import load_allocation
 from weighbridge.pipeline.lake import Lake
@@ -199,7 +200,7 @@ def test_what_is_used_and_on_no_bill_yet_is_accrued(tmp_path: Path) -> None:
     made.line("900", FIRST, kind="other_service", model=None, token_class=None, sku="machines")
     made.line("-1", FIRST, kind="credit", category="Credit", model=None, token_class=None)
     lake, _ = made.reconcile(now=at(14))
-    (told,) = accruals(lake, {}, at(14))
+    (told,) = accruals(lake, {})
     assert (told.period, told.provider, told.currency) == (MONTH, "openai", "USD")
     assert (told.expected, told.invoiced, told.accrued, told.other) == (
         Decimal("0.010"),
@@ -207,19 +208,43 @@ def test_what_is_used_and_on_no_bill_yet_is_accrued(tmp_path: Path) -> None:
         Decimal("0.004"),
         Decimal(-1),
     )
-    assert accruals(lake, {}, LATER)[-1].period == MONTH
 
 
 def test_a_month_without_any_bill_is_accrued_as_a_whole(tmp_path: Path) -> None:
     made = World(tmp_path)
     made.call(at(12), input_uncached=3000)
-    (told,) = accruals(made.lake(), {}, at(20))
+    (told,) = accruals(made.lake(), {})
     assert (told.period, told.expected, told.invoiced, told.accrued) == (
         MONTH,
         Decimal("0.006"),
         Decimal(0),
         Decimal("0.006"),
     )
+
+
+def test_past_months_without_a_bill_are_accrued_beside_one_that_has_one(tmp_path: Path) -> None:
+    """The bill is of April alone: 1,000 tokens of March at 3 a million and 2,000 of May at 2 are on none."""
+    made = World(tmp_path)
+    month = timedelta(days=31)
+    made.call(at(12) - month, input_uncached=1000)
+    made.call(at(12), input_uncached=3000)
+    made.call(at(12) + month, input_uncached=2000)
+    made.line("0.006", at(12, 0), tokens=3000)
+    lake, _ = made.reconcile(now=LATER)
+    told = [(each.period, each.expected, each.invoiced, each.accrued) for each in accruals(lake, {})]
+    assert told == [
+        ("2026-03", Decimal("0.003"), Decimal(0), Decimal("0.003")),
+        (MONTH, Decimal("0.006"), Decimal("0.006"), Decimal(0)),
+        ("2026-05", Decimal("0.004"), Decimal(0), Decimal("0.004")),
+    ]
+
+
+def test_a_month_without_a_bill_is_that_of_the_billing_zone(tmp_path: Path) -> None:
+    """Two in the morning of 1 April, UTC, is March in Los Angeles; 1,000 tokens at 3 a million."""
+    made = World(tmp_path)
+    made.call(FIRST + timedelta(hours=2), input_uncached=1000)
+    (told,) = accruals(made.lake(), {"openai": Contract("openai", zone="America/Los_Angeles")})
+    assert (told.period, told.accrued) == ("2026-03", Decimal("0.003"))
 
 
 def test_a_task_is_what_the_last_revision_of_a_source_that_knows_it_says(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def accrual(ctx: typer.Context, as_json: AsJson = False, config: Config = None, 
     """Show, by month and provider, what was used, what of it was invoiced, and what is still to come on a bill."""
     from weighbridge.pipeline.run.bills import accrued
 
-    rows = accrued(home_of(ctx, config, log_level), datetime.now(UTC))
+    rows = accrued(home_of(ctx, config, log_level))
     names = ("period", "provider", "currency", "expected", "invoiced", "accrued", "other", "open_cells")
     told = [{name: getattr(row, name) for name in names} for row in rows]
     if as_json:

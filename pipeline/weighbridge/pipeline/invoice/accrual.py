@@ -1,26 +1,27 @@
 """Month-to-date accrual: what a month costs so far, what of it was invoiced, and what is still to come on a bill.
 
 Accrued is what was used and stands on no line yet: the expected money of cells without lines, and what lines so far
-leave of cells that are still open. It comes from cells that were compared, so a month in which nothing was charged yet
-has no bill to be compared with and is told by its usage.
+leave of cells that are still open. It comes from cells that were compared, so a month in which nothing was charged, the
+present one or a past one, has no bill to be compared with and is told by its usage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import polars as pl
 
 from weighbridge.pipeline.invoice.contract import Contract
-from weighbridge.pipeline.invoice.ours.usage import calls
+from weighbridge.pipeline.invoice.ours.usage import call_days
 from weighbridge.pipeline.invoice.sums import exactly
 from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import ChargedBy, LineKind, Status
 
+_DAY, _LEAST = timedelta(days=1), timedelta(microseconds=1)
 _OF_USE = (str(LineKind.TOKENS), str(LineKind.TOOL_FEE))
 
 
@@ -47,13 +48,12 @@ class Accrual:
 
 
 @exactly
-def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) -> list[Accrual]:
-    """The accruals of all months with bills, and of months of the present without one.
+def accruals(lake: Records, contracts: Mapping[str, Contract]) -> list[Accrual]:
+    """The accruals of all months with bills, and of all months with priced usage that have none.
 
     Args:
         lake: with `invoice_gap` up to date.
         contracts: provider -> contract, for its billing zone.
-        now: the UTC moment it is: the month it lies in is told also where it has no bill.
     """
     cells = (
         lake.scan("invoice_gap")
@@ -62,12 +62,20 @@ def accruals(lake: Records, contracts: Mapping[str, Contract], now: datetime) ->
     )
     found = [_of(rows) for _, rows in sorted(cells.partition_by("period", "provider", "unit", as_dict=True).items())]
     told = {(each.period, each.provider) for each in found}
-    for provider in sorted(set(lake.scan("reading", columns=["provider"]).unique().collect()["provider"].drop_nulls())):
+    used = lake.scan("reading", columns=["provider", "day"]).drop_nulls().unique().collect(engine="streaming")
+    for (name,), own in used.partition_by("provider", as_dict=True).items():
+        provider = str(name)
         contract = contracts.get(provider) or Contract(provider)
-        month = month_of(now, contract.zone)
-        if (month, provider) not in told:
-            found += _unbilled(lake, contract, month)
+        for month in sorted(_months(own["day"], contract.zone)):
+            if (month, provider) not in told:
+                found += _unbilled(lake, contract, month)
     return sorted(found, key=lambda each: (each.period, each.provider, each.currency))
+
+
+def _months(days: Iterable[date], zone: str) -> set[str]:
+    """The months of a billing zone that calls of these UTC days may lie in: a day may be of two."""
+    begins = [datetime.combine(day, time(), UTC) for day in days]
+    return {month_of(moment, zone) for begin in begins for moment in (begin, begin + _DAY - _LEAST)}
 
 
 def _of_models() -> pl.Expr:
@@ -96,16 +104,17 @@ def _of(cells: pl.DataFrame) -> Accrual:
 
 def _unbilled(lake: Records, contract: Contract, month: str) -> list[Accrual]:
     """A month without any line: all that was used is accrued."""
-    rows = calls(lake, contract.provider, span_of(month, contract.zone), contract.models, ("total",))
-    kept = rows.filter(~pl.col("failed") & ~pl.col("superseded"))
-    out = []
-    # A call without a price may cost anything, in any currency: no sum of its month is known.
-    unpriced = kept.filter(pl.col("currency").is_null(), pl.col("amount").is_null()).height > 0
-    for (currency,), own in sorted(kept.partition_by("currency", as_dict=True).items(), key=lambda each: str(each[0])):
-        if currency is not None:
-            used = None if unpriced else _sum(own["amount"])
-            out.append(Accrual(month, contract.provider, str(currency), used, Decimal(0), used, Decimal(0), 0))
-    return out
+    sums: dict[str, Decimal | None] = {}
+    unpriced = False
+    for rows in call_days(lake, contract.provider, span_of(month, contract.zone), contract.models, ("total",)):
+        kept = rows.filter(~pl.col("failed") & ~pl.col("superseded"))
+        # A call without a price may cost anything, in any currency: no sum of its month is known.
+        unpriced |= kept.filter(pl.col("currency").is_null(), pl.col("amount").is_null()).height > 0
+        for (currency,), own in kept.drop_nulls("currency").partition_by("currency", as_dict=True).items():
+            before, more = sums.get(str(currency), Decimal(0)), _sum(own["amount"])
+            sums[str(currency)] = None if before is None or more is None else before + more
+    found = sorted((currency, None if unpriced else used) for currency, used in sums.items())
+    return [Accrual(month, contract.provider, name, used, Decimal(0), used, Decimal(0), 0) for name, used in found]
 
 
 def _sum(values: pl.Series) -> Decimal | None:

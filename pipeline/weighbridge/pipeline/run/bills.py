@@ -40,9 +40,9 @@ def weigh_bills(home: Home, now: datetime, month: str | None = None) -> InvoiceR
     return reconcile_invoices(home.lake(), books_of(home), now, month=month)
 
 
-def accrued(home: Home, now: datetime) -> list[Accrual]:
+def accrued(home: Home) -> list[Accrual]:
     """What was used and stands on no bill yet."""
-    return accruals(home.lake(), load_contracts(home.settings.contracts), now)
+    return accruals(home.lake(), load_contracts(home.settings.contracts))
 
 
 def bear(home: Home, month: str) -> Allocated:
