@@ -37,6 +37,16 @@ def test_a_call_is_told_with_its_times_its_answer_and_how_many_ids_came(taken: C
     assert (reading["input_total"], reading["output_total"], reading["verdict"]) == (7, 6, "PROVED")
 
 
+@pytest.mark.parametrize(("provider", "framework"), [("vllm", "vllm"), ("openai", None), (None, None)])
+def test_what_computed_is_told_only_by_a_provider_that_is_a_framework(
+    provider: str | None, framework: str | None, jsonl: Callable[..., Path], lake: Lake, take: Take
+) -> None:
+    """Whose API a client speaks is not what answers it."""
+    take([jsonl("calls.jsonl", [http_call(1)])], lake, provider=provider)
+    (row,) = lake.scan("attempt").collect().to_dicts()
+    assert (row["provider"], row["framework"]) == (provider, framework)
+
+
 def test_who_went_away_is_told_and_whether_usage_would_have_come_is_not(taken: Callable[..., Any]) -> None:
     gone = http_call(1, aborted=True)
     gone["response"] = {"status": None, "headers": None, "body": None, "events": None}

@@ -72,6 +72,14 @@ def test_counts_are_the_engines_and_no_report(take: Take, jsonl: Write, lake: La
     assert lake.rows("usage_report") == 0
 
 
+@pytest.mark.parametrize(("provider", "framework"), [("sglang", "sglang"), ("openai", None)])
+def test_a_provider_stands_in_for_the_engine_only_where_it_is_one(
+    provider: str, framework: str | None, take: Take, jsonl: Write, lake: Lake, keys: KeyFolder
+) -> None:
+    take([jsonl("log.jsonl", [record()])], lake, keys=keys, provider=provider)
+    assert only(lake, "attempt")["framework"] == framework
+
+
 def test_ids_open_with_the_keys_of_the_installation(take: Take, jsonl: Write, lake: Lake, keys: KeyFolder) -> None:
     take([jsonl("log.jsonl", [record(1), record(2, tenant="acme"), record(3)])], lake, keys=keys)
     rows = lake.scan("token_run").collect()

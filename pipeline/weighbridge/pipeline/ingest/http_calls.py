@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from weighbridge.pipeline.ingest.answers import calls
+from weighbridge.pipeline.ingest.frameworks import framework_of
 from weighbridge.pipeline.ingest.importer import Source
 from weighbridge.pipeline.ingest.paths import api_at
 from weighbridge.pipeline.ingest.record_fields import at, epoch_time, id_of, refused_time
@@ -55,7 +56,7 @@ def call_of(record: Record, source: Source) -> Call | list[Refusal] | None:
     notes = list(call.notes)
     request_id = id_of(header(record, REQUEST_ID), notes)
     ids = _ids(request_id, began, call)
-    attempt = {**call.attempt, **_seen(record, api, call), "framework": source.provider}
+    attempt = {**call.attempt, **_seen(record, api, call), "framework": framework_of(source.provider)}
     return call._replace(attempt=attempt, ids=ids, notes=tuple(dict.fromkeys(notes)), created=created, request=None)
 
 

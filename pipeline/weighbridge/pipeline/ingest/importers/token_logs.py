@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from weighbridge.pipeline.ingest.frameworks import framework_of
 from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Staged
 from weighbridge.pipeline.ingest.json_records import read_records
 from weighbridge.pipeline.ingest.log_heads import heading, recognised
@@ -49,7 +50,7 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
         if line.value is None:
             stage.refuse(line.number, [Refusal("", line.reason or QuarantineReason.NOT_JSON)])
             continue
-        found = told(line.value, names, model=source.model, framework=source.provider)
+        found = told(line.value, names, model=source.model, framework=framework_of(source.provider))
         if not isinstance(found, Told):
             stage.refuse(line.number, found)
             continue
