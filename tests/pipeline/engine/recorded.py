@@ -96,15 +96,15 @@ class Recorded:
         return {row["cause"]: row["tokens"] for row in rows if all(row[name] == gap[name] for name in names)}
 
 
-def recorded(root: Path, configuration: str, shared_real: Path) -> Recorded:
-    """Ingest a configuration whole and weigh it."""
+def recorded(root: Path, configuration: str, shared_real: Path, *, client: str = "vllm") -> Recorded:
+    """Ingest a configuration whole and weigh it; `client` is the provider its calls are said to be of."""
     folder = shared_real / "engines" / "vllm" / configuration
     lake = Lake.create(root / "lake")
     stamped = root / "scrapes"
     stamped.mkdir()
     of_calls = [folder / "requests.jsonl"]
     of_engine = [folder / "engine_finished.jsonl", folder / "engine_steps.jsonl", *scrapes(folder, stamped)]
-    for paths in (of_calls, of_engine):
-        ingest(paths, lake, key=KEY, day=DAY, provider="vllm", model=MODEL)
+    for paths, provider in ((of_calls, client), (of_engine, "vllm")):
+        ingest(paths, lake, key=KEY, day=DAY, provider=provider, model=MODEL)
     weigh_engines(lake)
     return Recorded(lake, folder)

@@ -71,6 +71,7 @@ def facts_of(cells: dict[str, str]) -> Facts:
     return Facts(
         figure, int(cells["counted"]), window, **parts, more=number("more") or 0, several=number("several") or 0,
         scored=number("scored") or 0, finished=number("finished"), unseen=number("unseen"),
+        strangers=number("strangers") or 0,
     )  # fmt: skip
 
 

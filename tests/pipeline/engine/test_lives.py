@@ -45,3 +45,38 @@ def test_figures_no_attempt_can_have_are_not_known(tmp_path: Path) -> None:
 
 def test_figures_are_added_up_to_the_largest(tmp_path: Path) -> None:
     assert lived(tmp_path, (LARGEST, LARGEST))["prompts"] == 2 * LARGEST
+
+
+Told = tuple[str, dict[str, Any]]
+CLIENT: Told = ("http-client", {"provider": "openai"})
+ENGINE: Told = ("vllm-engine", {"framework": "vllm", "provider": "vllm", "input_computed": 7, "output_computed": 6})
+
+
+@pytest.mark.parametrize(
+    ("sources", "engines", "unsaid"),
+    [
+        ([CLIENT], {"openai"}, True),
+        ([ENGINE], {"vllm"}, False),
+        ([CLIENT, ENGINE], {"vllm"}, False),
+        # The engine's own word stands alone, whatever a client took it for.
+        ([("a", {"provider": "sglang", "framework": "httpx"}), ENGINE], {"vllm"}, False),
+        # Where no engine speaks, each source may be right.
+        ([("a", {"framework": "httpx"}), ("b", {"framework": "vllm"})], {"httpx", "vllm"}, False),
+        ([("a", {"framework": "llama.cpp"}), ("b", {"provider": "llama_cpp"})], {"llamacpp"}, False),
+        # An engine that counts and does not say its name leaves it to others.
+        ([CLIENT, ("b", {"input_computed": 7})], {"openai"}, True),
+        ([("a", {})], set(), True),
+    ],
+)  # fmt: skip
+def test_what_computed_an_attempt_is_told_by_the_engine_before_anyone_else(
+    tmp_path: Path, sources: list[Told], engines: set[str], unsaid: bool
+) -> None:
+    for number, order in enumerate((sources, sources[::-1])):
+        lake = Lake.create(str(tmp_path / str(number)))
+        rows = [
+            row("attempt", DAY, **{**KEYS, "source": name, "arrived_at": NOON, "status": "succeeded", **words})
+            for name, words in order
+        ]
+        lake.append("attempt", frame("attempt", rows))
+        (life,) = lives(lake, DAY, DAY).to_dicts()
+        assert (set(life["engines"]), life["unsaid"]) == (engines, unsaid)

@@ -178,3 +178,21 @@ def test_nothing_is_left_unexplained_but_what_an_id_of_two_calls_hides(of_one: R
     assert gaps.filter((pl.col("residual") != 0) & ~pl.col("reset")).is_empty()
     open_ended: list[dict[str, Any]] = gaps.filter(pl.col("gap") != pl.col("explained") + pl.col("residual")).to_dicts()
     assert open_ended == []
+
+
+def test_calls_that_were_said_to_be_another_providers_are_the_engines_all_the_same(
+    tmp_path: Path, shared_real: Path
+) -> None:
+    """Of `b_spec_ngram`: 41 requests finished, 5 tokens of 4 answers were cut off with a stop string.
+
+    That one of them was cut off only the counters of its engine show: its accepted drafts.
+    """
+    found = recorded(tmp_path, B, shared_real, client="openai")
+    gaps = found.lake.scan("engine_gap").collect()
+    assert gaps.filter(pl.col("residual") != 0).is_empty()
+    finished = gaps.filter(source="engine-steps", counter="requests_finished")
+    assert finished.select(pl.col("counted", "attempted").sum()).row(0) == (41, 41)
+    reconcile(found.lake)
+    assert found.lake.scan("reconciled").filter(status="UNEXPLAINED").collect().is_empty()
+    trimmed = found.of("gap_cause", cause="stop_trimmed")
+    assert sorted(row["tokens"] for row in trimmed) == [-2, -1, -1, -1]

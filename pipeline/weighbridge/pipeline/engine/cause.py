@@ -28,6 +28,10 @@ def _nothing(_: Facts) -> None:
     return None
 
 
+def _never(_: Facts) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A named reason for part of what an engine counted beside its attempts.
@@ -41,6 +45,7 @@ class Cause:
         bounds: what it may stand for, where the evidence only bounds it; null where it does not apply.
         provisional: what it explains may yet be told otherwise, as data may still come.
         severity: of its finding.
+        doubt: whether an exact amount is less than certain, for attempts may be told under another name.
     """
 
     code: str
@@ -51,6 +56,7 @@ class Cause:
     bounds: Callable[[Facts], Bounds | None] = _nothing
     provisional: bool = False
     severity: Severity = Severity.INFO
+    doubt: Callable[[Facts], bool] = _never
 
 
 @cache

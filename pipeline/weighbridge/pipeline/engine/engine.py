@@ -14,9 +14,10 @@ from weighbridge.pipeline.engine.counters import READ
 from weighbridge.pipeline.engine.facts import Facts, Part, facts, kinds
 from weighbridge.pipeline.engine.found import findings, in_order
 from weighbridge.pipeline.engine.gaps import Gap, explained
-from weighbridge.pipeline.engine.lives import lives
+from weighbridge.pipeline.engine.lives import bare, lives
 from weighbridge.pipeline.engine.servers import STEPS, Interval, Server, servers
 from weighbridge.pipeline.engine.shares import shares
+from weighbridge.pipeline.engine.strangers import Strangers
 from weighbridge.pipeline.engine.windows import Placed, Window, placed
 from weighbridge.pipeline.lake import polars_schema
 from weighbridge.pipeline.lake.found import write_findings
@@ -57,6 +58,7 @@ class _Rows:
     gaps: list[dict[str, object]] = field(default_factory=list)
     causes: list[dict[str, object]] = field(default_factory=list)
     shares: list[pl.DataFrame] = field(default_factory=list)
+    doubted: set[tuple[str, str | None, str | None]] = field(default_factory=set)
 
 
 def months_of(lake: Records) -> tuple[str, ...]:
@@ -88,7 +90,7 @@ def weigh_engines(lake: Lake, *, month: str | None = None) -> EngineResult:
             rows = rows_of(lake, period)
             tables = _frames(rows)
             _write(lake, period, tables)
-            found += findings(tables["engine_gap"], tables["engine_gap_cause"], period)
+            found += findings(tables["engine_gap"], tables["engine_gap_cause"], period, rows.doubted)
             windows += len(rows.gaps)
             told += tables["engine_share"].height
             for status, count in tables["engine_gap"].group_by("status").len().iter_rows():
@@ -121,7 +123,7 @@ def _add_day(lake: Records, before: date | None, day: date, ends: tuple[date, da
     everyone = lives(lake, begin - timedelta(days=1), day)
     apart = _apart(everyone, counters)
     for server, intervals in servers(counters, from_start=before is None, apart=apart).items():
-        _weigh(server, intervals, _own(everyone, server), (day, ends), out)
+        _weigh(server, intervals, everyone, (day, ends), out)
 
 
 def _apart(everyone: pl.DataFrame, counters: pl.DataFrame) -> set[tuple[str, str]]:
@@ -135,30 +137,48 @@ def _apart(everyone: pl.DataFrame, counters: pl.DataFrame) -> set[tuple[str, str
 
 
 def _of_model(everyone: pl.DataFrame, engine: str, model: str) -> pl.DataFrame:
-    served = pl.col("framework").is_null() | (pl.col("framework") == engine) | (pl.col("provider") == engine)
     named = (pl.col("model") == model) if model else pl.lit(value=True)
-    return everyone.filter(served & named.fill_null(value=False))
+    return everyone.filter((pl.col("unsaid") | _said(engine)) & named.fill_null(value=False))
+
+
+def _said(engine: str) -> pl.Expr:
+    """Whether any source says that this engine served the attempt."""
+    return pl.col("engines").list.contains(bare(engine)).fill_null(value=False)
 
 
 def _own(everyone: pl.DataFrame, server: Server) -> pl.DataFrame:
     """The attempts that may have gone to a server."""
-    own = _of_model(everyone, server.engine, server.model)
+    return _of_instance(_of_model(everyone, server.engine, server.model), server)
+
+
+def _of_instance(rows: pl.DataFrame, server: Server) -> pl.DataFrame:
     if not server.instance:
-        return own
-    return own.filter(pl.col("instance").is_null() | (pl.col("instance") == server.instance))
+        return rows
+    return rows.filter(pl.col("instance").is_null() | (pl.col("instance") == server.instance))
+
+
+def _strangers(everyone: pl.DataFrame, server: Server) -> Strangers:
+    """The attempts of a server's model of which nothing says that this engine served them.
+
+    Where the server does not say its model, attempts under other names are everybody's: those say nothing about it.
+    """
+    named = (pl.col("model") == server.model) if server.model else pl.col("unsaid")
+    return Strangers.of(_of_instance(everyone.filter(named.fill_null(value=False) & ~_said(server.engine)), server))
 
 
 def _weigh(
     server: Server,
     intervals: Sequence[Interval],
-    own: pl.DataFrame,
+    everyone: pl.DataFrame,
     days: tuple[date, tuple[date, date]],
     out: _Rows,
 ) -> None:
     day, ends = days
+    own, strangers = _own(everyone, server), _strangers(everyone, server)
     place = placed(intervals, own, at_rest=server.source == STEPS)
     rows = kinds(_in_windows(own, place))
-    told = facts(place.windows, rows)
+    beyond = [strangers.during(window.since, window.until) for window in place.windows]
+    told = facts(place.windows, rows, beyond)
     unseen: dict[int, int | None] = {}
     for number, beside in told.items():
         window = place.windows[number]
@@ -166,7 +186,10 @@ def _weigh(
         if window.until.date() != day or not ends[0] <= day <= ends[1]:
             continue
         for each in beside:
-            _put(out, server, window, explained(each))
+            gap = explained(each)
+            _put(out, server, window, gap)
+            if each.strangers and (gap.residual or any(part.cause.doubt(each) for part in gap.causes)):
+                out.doubted.add((server.engine, server.model or None, server.instance or None))
     if rows.height:
         shared = shares(server, place.windows, rows, unseen)
         out.shares.append(shared.filter((pl.col("until").dt.date() == day) & pl.col("day").is_between(*ends)))

@@ -95,6 +95,7 @@ class Facts:
         finished: what the engine itself counted of requests that finished; null where it does not say.
         unseen: how many more requests finished than attempts are known to; null where that cannot be told. Some of
             them may be those that failed.
+        strangers: attempts of the model while the window lasted of which nothing says that this engine served them.
     """
 
     figure: Figure
@@ -111,6 +112,7 @@ class Facts:
     scored: int = 0
     finished: int | None = None
     unseen: int | None = None
+    strangers: int = 0
 
     @property
     def whole(self) -> bool:
@@ -157,12 +159,15 @@ def kinds(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(kind=kind)
 
 
-def facts(windows: Sequence[Window], rows: pl.DataFrame) -> dict[int, list[Facts]]:
+def facts(
+    windows: Sequence[Window], rows: pl.DataFrame, strangers: Sequence[int] | None = None
+) -> dict[int, list[Facts]]:
     """Window -> what is known of it beside each counter that it tells.
 
     Args:
         windows: the windows of a server.
         rows: attempts by window, with `window` and `kind`; one that runs across several stands in each.
+        strangers: how many strangers there are to each window; null where there are none.
     """
     told = {figure: _parts(rows, figure) for figure in FIGURES}
     requests = told[_figure(FINISHED)]
@@ -184,6 +189,7 @@ def facts(windows: Sequence[Window], rows: pl.DataFrame) -> dict[int, list[Facts
                     scored=part["scored"].known if "scored" in part else 0,
                     finished=finished_of(window, figure),
                     unseen=unseen,
+                    strangers=0 if strangers is None else strangers[number],
                 )
             )
     return out

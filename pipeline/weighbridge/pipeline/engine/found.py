@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
@@ -18,6 +18,12 @@ _CURE = (
     "Look at the windows with `weighbridge engine --unexplained`, and attach the agent or read the engine's records "
     "where figures are missing."
 )
+# Where attempts of the model stand under names that do not say this engine: these come before any search.
+_FIRST = (
+    "First see whose server the calls of this model were said to be: some stand under another provider or under no "
+    "framework, and `weighbridge ingest --provider ENGINE` says that they are this engine's. "
+)
+_OPEN = frozenset({"unobserved"})
 # Told once: by the counter that says most about each cause. Other counters show the same tokens again.
 _SHOWN = ("prompt_tokens", "generation_tokens", "prefix_cache_queries", "recomputed", "requests_finished")
 _SUBJECT = ("engine", "model", "instance", "counter", "source")
@@ -28,13 +34,23 @@ def finding_codes() -> frozenset[str]:
     return frozenset({UNEXPLAINED, *(PREFIX + cause.code for cause in all_causes())})
 
 
-def findings(gaps: pl.DataFrame, causes: pl.DataFrame, period: str) -> list[Finding]:
+def findings(
+    gaps: pl.DataFrame,
+    causes: pl.DataFrame,
+    period: str,
+    doubted: Collection[tuple[str, str | None, str | None]] = (),
+) -> list[Finding]:
     """The findings of a month.
 
     Args:
         gaps, causes: its rows of `engine_gap` and `engine_gap_cause`.
         period: `YYYY-MM`.
+        doubted: engine, model and instance of servers some of whose attempts may be told under other names.
     """
+
+    def cure(text: str, row: Mapping[str, Any]) -> str:
+        return _FIRST + text if (row["engine"], row["model"], row["instance"]) in doubted else text
+
     window = ["day", "source", "engine", "model", "instance", "counter", "label", "until"]
     shown = pl.col("counter").is_in(_SHOWN)
     told = causes.filter(shown).join(gaps.select(*window, "counted", "unit"), on=window, nulls_equal=True)
@@ -43,12 +59,13 @@ def findings(gaps: pl.DataFrame, causes: pl.DataFrame, period: str) -> list[Find
     for row in _summed(told, ["cause", *_SUBJECT], "tokens"):
         cause = titled.get(row["cause"])
         if cause is not None:
-            found.append(_finding(PREFIX + cause.code, cause.severity, cause.cure, row, period, cause.code))
+            told_to_do = cure(cause.cure, row) if cause.code in _OPEN else cause.cure
+            found.append(_finding(PREFIX + cause.code, cause.severity, told_to_do, row, period, cause.code))
     left = gaps.filter((pl.col("residual") != 0) & shown).with_columns(
         cause=pl.lit(None, dtype=pl.String), tokens="residual", confidence=pl.lit(str(Confidence.NONE))
     )
     found += [
-        _finding(UNEXPLAINED, Severity.WARNING, _CURE, row, period, None)
+        _finding(UNEXPLAINED, Severity.WARNING, cure(_CURE, row), row, period, None)
         for row in _summed(left, list(_SUBJECT), "tokens")
     ]
     return found

@@ -108,7 +108,10 @@ def _together(exact: Sequence[Explained], rest: Explained | None) -> Iterator[Ex
 def _exact(facts: Facts) -> Iterator[Explained]:
     for cause in all_causes():
         amount = cause.exact(facts)
-        if amount:
+        if amount and cause.doubt(facts):
+            # Those that are told under another name may be these, and those that are taken for its own may not be.
+            yield Explained(cause, amount, Confidence.PROBABLE, Bounds(0, None))
+        elif amount:
             yield Explained(cause, amount, Confidence.CERTAIN)
 
 

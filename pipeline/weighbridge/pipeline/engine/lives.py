@@ -5,6 +5,7 @@ Several sources may have written about an attempt. What the engine itself counte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 
@@ -16,18 +17,19 @@ from weighbridge.pipeline.lake.records import Records
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, Verdict
 
 KEY = ["attempt_lo", "attempt_hi"]
-_WORDS = ("framework", "provider", "model_served", "model_requested", "instance", "task", "route")
+_WORDS = ("model_served", "model_requested", "instance", "task", "route")
 _FIGURES = ("input_computed", "output_computed", "cached_local", "cached_external", "recomputed", "accepted")
 _NUMBERS = ("n", "max_tokens", "output_delivered")
 _ATTEMPT = (
-    *KEY, "day", "source", "revision", "api", "arrived_at", "total_us", "status", "prompt_scored", *_WORDS, *_FIGURES,
-    *_NUMBERS,
+    *KEY, "day", "source", "revision", "api", "framework", "provider", "arrived_at", "total_us", "status",
+    "prompt_scored", *_WORDS, *_FIGURES, *_NUMBERS,
 )  # fmt: skip
 _CHILD = (*KEY, "day", "source", "child", "revision", "kind", "parent_child", "input_computed", "output_computed")
 _READING = (
     *KEY, "day", "source", "child", "report", "revision", "verdict", "input_total", "output_total", "cache_read",
 )  # fmt: skip
 _COUNTED = "count_tokens"
+_BETWEEN = r"[._-]"
 _FAILED = [str(AttemptStatus.FAILED), str(AttemptStatus.REJECTED)]
 _OF_REQUESTS = [str(kind) for kind in (ChildKind.CHOICE, ChildKind.BEAM, ChildKind.PROMPT)]
 # A call that was made to look after a server, by the task or the last part of the route it was sent with.
@@ -37,7 +39,9 @@ _TIME = pl.Datetime("us", "UTC")
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(KEY, pl.Int64),
     "day": pl.Date,
-    **dict.fromkeys(("framework", "provider", "model", "instance"), pl.String),
+    "engines": pl.List(pl.String),
+    "unsaid": pl.Boolean,
+    **dict.fromkeys(("model", "instance"), pl.String),
     **dict.fromkeys(("begin", "end"), _TIME),
     **dict.fromkeys(("unfinished", "failed", "health", "warm_up", "scored", "engine_counted"), pl.Boolean),
     **dict.fromkeys(("input", "output", "cached", "cached_local", "cached_external", "computed"), pl.Int64),
@@ -45,18 +49,20 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("prompts", "outputs", "several", "reported"), pl.Int64),
 }
 COLUMNS = tuple(SCHEMA)
-_FLAGS = ("unfinished", "failed", "health", "warm_up", "scored", "engine_counted")
+_FLAGS = ("unsaid", "unfinished", "failed", "health", "warm_up", "scored", "engine_counted")
 
 
 def lives(lake: Records, first: date, last: date) -> pl.DataFrame:
     """The attempts that arrived on these UTC days, one row each, with `COLUMNS`.
 
-    `begin`, `end`: its life; an end that is not known is its begin. `unfinished`: it was aborted, and nothing says that
-    the engine came to its end nevertheless. `engine_counted`: its figures are the engine's own. `input`, `output`,
-    `cached`, ...: its figures, null where they are not known. `requests`: how many requests the engine made of it.
-    `delivered`, `most`: the least and the most output it can have. `prompts`, `outputs`: what the engine's requests of
-    it add up to; null where they do not say. `several`: choices or beams that may be requests of their own.
-    `reported`: the prompt that usage reports say.
+    `engines`: who may have computed it, as `bare` names: the framework that the engine itself tells, else every
+    framework and provider that a source tells. `unsaid`: no source tells a framework. `begin`, `end`: its life; an end
+    that is not known is its begin. `unfinished`: it was aborted, and nothing says that the engine came to its end
+    nevertheless. `engine_counted`: its figures are the engine's own. `input`, `output`, `cached`, ...: its figures,
+    null where they are not known. `requests`: how many requests the engine made of it. `delivered`, `most`: the least
+    and the most output it can have. `prompts`, `outputs`: what the engine's requests of it add up to; null where they
+    do not say. `several`: choices or beams that may be requests of their own. `reported`: the prompt that usage reports
+    say.
     """
     attempts = _latest(lake.scan("attempt", first=first, last=last, columns=list(_ATTEMPT)), [*KEY, "source"])
     children = _latest(lake.scan("child", first=first, last=last, columns=list(_CHILD)), [*KEY, "source", "child"])
@@ -75,6 +81,11 @@ def told(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     """Lives written down one by one: what a row leaves out is null, false, or one request."""
     blank = {**dict.fromkeys(_FLAGS, False), "requests": 1, "several": 1}
     return pl.DataFrame([{**dict.fromkeys(COLUMNS), **blank, **row} for row in rows], schema=SCHEMA)
+
+
+def bare(name: str) -> str:
+    """The name of an engine without what people write between its letters: llama.cpp, llama_cpp, llamacpp."""
+    return re.sub(_BETWEEN, "", name)
 
 
 def _latest(frame: pl.LazyFrame, key: list[str]) -> pl.LazyFrame:
@@ -99,10 +110,16 @@ def _of_attempts(rows: pl.LazyFrame) -> pl.LazyFrame:
         # An engine's own times are those its counters go by.
         own=pl.col("input_computed").is_not_null() & pl.col("arrived_at").is_not_null(),
     )
-    own = pl.col("own")
+    own, framework = pl.col("own"), pl.col("framework").str.replace_all(_BETWEEN, "")
+    counted = pl.col("input_computed").is_not_null() | pl.col("output_computed").is_not_null()
+    by_engine = framework.filter(counted).drop_nulls()
+    by_anyone = framework.append(pl.col("provider").str.replace_all(_BETWEEN, "")).drop_nulls()
     grouped = told.sort("source").group_by(KEY).agg(
         pl.col("day").min(),
         *(_first(name) for name in (*_WORDS, *_FIGURES, *_NUMBERS)),
+        by_engine=by_engine.unique(),
+        by_anyone=by_anyone.unique(),
+        unsaid=pl.col("framework").is_null().all(),
         begin=pl.coalesce(pl.col("arrived_at").filter(own).min(), pl.col("arrived_at").min()),
         end=pl.coalesce(pl.col("ended_at").filter(own).max(), pl.col("ended_at").max()),
         gone=pl.col("gone").any(),
@@ -152,6 +169,7 @@ def _shaped(frame: pl.LazyFrame) -> pl.LazyFrame:
     known = pl.col("cached_local").is_not_null() | pl.col("cached_external").is_not_null()
     unfinished = pl.col("gone") & ~pl.col("whole")
     told = frame.with_columns(
+        engines=pl.when(pl.col("by_engine").list.len() > 0).then("by_engine").otherwise("by_anyone"),
         model=pl.coalesce("model_served", "model_requested"),
         engine_counted=counted,
         unfinished=unfinished,

@@ -2,6 +2,8 @@
 
 The engine counts the requests that finished; those beyond the requests of all attempts were not seen. What they add is
 what finished requests add up to, less what the attempts do. Where the engine keeps no such sum, it is nothing or more.
+Where attempts of the model are told under another provider, or under no framework, they may be these calls: then the
+amount is not certain.
 
 Worked example:
 
@@ -29,6 +31,10 @@ def _exact(facts: Facts) -> int | None:
     return (facts.finished - _known(facts)) or None
 
 
+def _doubt(facts: Facts) -> bool:
+    return facts.strangers > 0
+
+
 def _known(facts: Facts) -> int:
     return facts.done.known + facts.health.known + facts.warm_up.known + facts.more
 
@@ -50,4 +56,5 @@ CAUSE = Cause(
     exact=_exact,
     bounds=_bounds,
     severity=Severity.WARNING,
+    doubt=_doubt,
 )
