@@ -20,17 +20,17 @@ ROOT = Path(__file__).resolve().parent.parent
 KEY = bytes(range(32))
 _READS = pytest.StashKey[bool]()
 _ID = pytest.StashKey[str]()
-# Rooms whose tests weigh whole months, nights or bills. Two thirds of them carry the marker `system` in a run of
-# everything, so that the plain command stays short and .ci/run leaves none out. Whoever names a folder gets all of it.
+# Rooms whose tests weigh whole months or nights, and the command line. Two thirds of them carry the marker `system` in
+# a run of everything, so that the plain command stays short and .ci/run leaves none out. Whoever names a folder gets
+# all of it.
 DEAR = (
-    *("audit", "close", "dispute", "explain", "invoice", "reconcile", "retention", "run"),
+    *("audit", "close", "dispute", "explain", "reconcile", "retention", "run"),
     *("baseline/test_incidents.py", "shared"),
 )
 _DEAR = (
     *(f"tests/pipeline/{room}" for room in DEAR),
     "tests/dags",
-    "tests/cli/test_weighing.py",
-    "tests/cli/test_explain",
+    "tests/cli",
 )
 _THIRDS = 3
 
