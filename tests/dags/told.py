@@ -116,7 +116,8 @@ def on_a_full_disk(night: Path) -> Told:
         resource.setrlimit(resource.RLIMIT_FSIZE, UNLIMITED)
         return may_help(task, run, state)
 
-    tasks.take = tasks.take.with_options(retry_delay_seconds=AT_ONCE, retry_condition_fn=room_is_made)
+    options: dict[str, Any] = {"retry_delay_seconds": AT_ONCE, "retry_condition_fn": room_is_made}
+    tasks.note_changes = tasks.note_changes.with_options(**options)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, UNLIMITED[1]))
     try:
         return state_of(nightly(config=night, return_state=True))

@@ -20,7 +20,6 @@ from prefect.artifacts import (
 
 from weighbridge.dags import work
 from weighbridge.dags.safety import guarded
-from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import GateRefusedError
 from weighbridge.pipeline.run.home import Home, open_home
 from weighbridge.pipeline.run.month import months_due, span_of_month, steps_of
@@ -154,11 +153,11 @@ def run_of(name: str, config: Path | None) -> Iterator[Run]:
     home = guarded(open_home)(find_config(config, os.environ))
     with turn(home, wait_s=WAIT_S):
         guarded(patiently)(lambda: settle(home), WAIT_S)
-        guarded(patiently)(lambda: notice(home, datetime.now(UTC)), WAIT_S)
         key = f"weighbridge-{name}-progress"
         progress = create_progress_artifact(progress=0.0, key=key, description="How much of the run is done")
         run = Run(name, home, datetime.now(UTC).date(), progress)
         try:
+            work.note_changes(home.root)
             yield run
             run.show(1.0)
         finally:

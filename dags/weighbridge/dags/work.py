@@ -10,6 +10,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from weighbridge.dags.safety import guarded, may_help
+from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import GateRefusedError, LeftBehindError
 from weighbridge.pipeline.run.home import open_home
 from weighbridge.pipeline.run.month import close_books
@@ -31,6 +32,13 @@ TRIED: dict[str, Any] = {"retries": len(DELAYS_S), "retry_delay_seconds": DELAYS
 def take(config: Path, paths: list[Path], day: date, importer: str | None, mapping: Path | None) -> Counts:
     """Take in what waits at these paths; records without a time get this UTC day."""
     return _account(take_in(open_home(config), what_came(paths), Intake(day=day, importer=importer, mapping=mapping)))
+
+
+@task(task_run_name="changes", **TRIED, **KEPT)
+@guarded
+def note_changes(config: Path) -> int:
+    """Write down what is configured otherwise than it was; how many values."""
+    return notice(open_home(config), datetime.now(UTC))
 
 
 @task(task_run_name="fetch", **TRIED, **KEPT)
