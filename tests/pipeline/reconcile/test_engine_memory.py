@@ -11,7 +11,7 @@ from weighbridge.pipeline.reconcile.engines.on_duckdb import MEMORY
 from weighbridge.schemas.errors import ConfigError
 
 duckdb = pytest.importorskip("duckdb")
-SORTED = "SELECT count(*) FROM (SELECT range AS x, hash(range)::VARCHAR AS y FROM range(400000) ORDER BY y)"
+SORTED = "SELECT count(*) FROM (SELECT range AS x, hash(range)::VARCHAR AS y FROM range(2000000) ORDER BY y)"
 
 
 def set_to(name: str) -> str:
@@ -25,11 +25,11 @@ def test_what_does_not_fit_spills_out_of_sight_and_a_later_run_may_do_it_again(
 ) -> None:
     """Not into the folder the process was started in, which may not be written to."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(MEMORY, "16MB")
+    monkeypatch.setenv(MEMORY, "48MB")
     for _ in range(2):
         with using("duckdb"):
-            assert set_to("memory_limit") == "15.2 MiB"
-            assert duckdb.default_connection().execute(SORTED).fetchall() == [(400000,)]
+            assert set_to("memory_limit") == "45.7 MiB"
+            assert duckdb.default_connection().execute(SORTED).fetchall() == [(2000000,)]
     assert list(Path(set_to("temp_directory")).iterdir())
     assert not list(tmp_path.iterdir())
     monkeypatch.delenv(MEMORY)

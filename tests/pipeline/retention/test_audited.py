@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from tests.pipeline.retention.world import ACME, World, frame, policy, row
+import pytest
+from tests.pipeline.retention.world import ACME, BETA, World, frame, policy, row
 
 from weighbridge.pipeline.retention.erase import erase
 from weighbridge.pipeline.retention.plan import plan
@@ -47,3 +48,17 @@ def test_they_stay_when_somebody_is_erased(world: World) -> None:
     filled(world)
     erase(world.places, Subject(tenant=ACME), by="officer", now=NOW, billing_too=True)
     assert {world.lake.rows(table) for table in (*OF_DAYS, *OF_MONTHS, "audit_tolerance", "invoice_detail")} == {1}
+
+
+@pytest.mark.parametrize(("billing_too", "left"), [(False, {ACME, BETA}), (True, {BETA})])
+def test_cells_of_bills_go_with_their_tenant_only_where_billing_goes_too(
+    world: World, billing_too: bool, left: set[str]
+) -> None:
+    world.add(ACME, [DAY])
+    rows = [
+        row("invoice_gap", DAY, period="2026-01", cell_id=name * 32, tenant=of)
+        for name, of in zip("ab", (ACME, BETA), strict=True)
+    ]
+    world.lake.append("invoice_gap", frame("invoice_gap", rows))
+    erase(world.places, Subject(tenant=ACME), by="officer", now=NOW, billing_too=billing_too)
+    assert set(world.lake.scan("invoice_gap").collect()["tenant"]) == left
