@@ -56,7 +56,7 @@ def test_cells_of_bills_go_with_their_tenant_only_where_billing_goes_too(
 ) -> None:
     world.add(ACME, [DAY])
     rows = [
-        row("invoice_gap", DAY, period="2026-01", cell_id=name * 32, tenant=of)
+        row("invoice_gap", DAY, period="2026-01", cell=name * 32, tenant=of)
         for name, of in zip("ab", (ACME, BETA), strict=True)
     ]
     world.lake.append("invoice_gap", frame("invoice_gap", rows))

@@ -41,6 +41,7 @@ COUNTS = {
     "reconciled",
     "gap_cause",
     "gap",
+    "engine_share",
     "adjustment",
 }
 
