@@ -19,7 +19,7 @@ from weighbridge.capture import recorder as recorder_module
 from weighbridge.capture.file_journal import FileJournal
 from weighbridge.capture.journal import JournalHeader, NoJournal, new_path
 from weighbridge.capture.keeper import keep
-from weighbridge.capture.losses import Loss, gap_of, gap_slot
+from weighbridge.capture.losses import Loss, Losses, gap_of, gap_slot
 from weighbridge.capture.sealing import seal_spool
 from weighbridge.schemas.enumerations import Ended, GapReason
 from weighbridge.schemas.segment import read_table
@@ -41,6 +41,20 @@ def test_a_gap_record_says_what_was_counted() -> None:
     loss = Loss(3, 7, 1_000, 2_000)
     assert gap_of(gap_slot(GapReason.QUOTA, loss)) == (GapReason.QUOTA, loss)
     assert gap_of(bytes(512)) is None
+
+
+def test_what_is_being_written_counts_as_not_yet_written() -> None:
+    losses = Losses()
+    losses.count(GapReason.QUOTA)
+    taken = losses.drain()
+    assert losses.snapshot() == {"quota": 1}
+    losses.count(GapReason.QUOTA)
+    assert losses.snapshot() == {"quota": 2}
+    losses.settle(taken)
+    assert losses.snapshot() == {"quota": 2}
+    assert losses.drain()[GapReason.QUOTA].attempts == 2
+    losses.settle({})
+    assert losses.snapshot() == {}
 
 
 # -- no journal was ever to be had -------------------------------------------------------------------------------------

@@ -263,8 +263,7 @@ class Journals:
         except JournalUnavailableError:
             pass
         finally:
-            for reason, loss in waiting.items():
-                self._losses.give_back(reason, loss)
+            self._losses.settle(waiting)
 
     def _write_loss(self, reason: GapReason, loss: Loss) -> None:
         try:

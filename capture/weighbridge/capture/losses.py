@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,6 +57,7 @@ class Losses:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may lose an attempt while a loss is being counted
         self._open: dict[GapReason, Loss] = {}
+        self._taken: dict[GapReason, Loss] = {}
         self.total = 0
         self.counted: Callable[[], object] | None = None
 
@@ -70,10 +71,17 @@ class Losses:
             self.counted()
 
     def drain(self) -> dict[GapReason, Loss]:
-        """Take what has been counted so far; the caller writes it or gives it back."""
+        """Take what has been counted so far; the caller writes it and then calls `settle`."""
         with self._lock:
-            taken, self._open = self._open, {}
-        return taken
+            self._taken, self._open = self._open, {}
+            return dict(self._taken)
+
+    def settle(self, unwritten: Mapping[GapReason, Loss]) -> None:
+        """What was taken is written, but for this, which is put back."""
+        with self._lock:
+            self._taken = {}
+            for reason, loss in unwritten.items():
+                self.give_back(reason, loss)
 
     def give_back(self, reason: GapReason, loss: Loss) -> None:
         """Put back a loss that could not be written yet."""
@@ -85,6 +93,9 @@ class Losses:
                 kept.add(loss)
 
     def snapshot(self) -> dict[str, int]:
-        """Attempts lost and not yet written, by reason."""
+        """Attempts lost and not yet written, by reason: what is being written counts until it is."""
         with self._lock:
-            return {str(reason): loss.attempts for reason, loss in sorted(self._open.items())}
+            sums = {reason: loss.attempts for reason, loss in self._taken.items()}
+            for reason, loss in self._open.items():
+                sums[reason] = sums.get(reason, 0) + loss.attempts
+        return {str(reason): attempts for reason, attempts in sorted(sums.items())}
