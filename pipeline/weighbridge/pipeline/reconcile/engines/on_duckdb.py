@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import polars as pl
 
+from weighbridge.pipeline.lake.scratch import scratch
 from weighbridge.pipeline.reconcile.engines.columns import with_columns_of
 from weighbridge.pipeline.reconcile.engines.engine import DUCKDB, Frame
 from weighbridge.pipeline.reconcile.engines.sums import told_of_sums
@@ -104,6 +104,6 @@ def engine() -> OnDuckdb:
 @cache
 def _spilled() -> str:
     """Where rows go that do not fit, as long as the process lives."""
-    folder = tempfile.TemporaryDirectory(prefix="weighbridge-duckdb-")
-    atexit.register(folder.cleanup)
-    return folder.name
+    kept = ExitStack()
+    atexit.register(kept.close)
+    return str(kept.enter_context(scratch("duckdb")))

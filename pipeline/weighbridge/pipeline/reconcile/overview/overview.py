@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import polars as pl
 
 from weighbridge.pipeline.lake.committed import Committed
+from weighbridge.pipeline.lake.scratch import scratch
 from weighbridge.pipeline.reconcile.engines import using
 from weighbridge.pipeline.reconcile.engines.engine import POLARS, SPARK
 from weighbridge.pipeline.reconcile.overview.groups import SCHEMA, grouped, in_order
@@ -39,5 +37,5 @@ def overview(lake: Committed, *, month: str | None = None, engine: str = POLARS)
         if made.name == SPARK:
             whole = Whole(made, {"attempt": attempts, "reading": readings}, month)
             return in_order(made.collected(grouped(whole.rows())))
-        with tempfile.TemporaryDirectory(prefix="weighbridge-overview-") as folder:
-            return in_order(merged(lake, attempts, readings, month=month, limits=Limits(Path(folder))))
+        with scratch("overview") as folder:
+            return in_order(merged(lake, attempts, readings, month=month, limits=Limits(folder)))
