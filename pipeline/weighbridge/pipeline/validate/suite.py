@@ -127,10 +127,11 @@ def judge(sheets: Sequence[Sheet]) -> list[Verdict]:
 
 def suite(sheet: Sheet) -> Any:
     """The `ExpectationSuite` of a sheet."""
-    gx = _library()
-    return gx.ExpectationSuite(
-        name=sheet.name, expectations=[_expectation(gx.expectations, expected) for expected in sheet.expected]
-    )
+    with _quiet():
+        gx = _library()
+        return gx.ExpectationSuite(
+            name=sheet.name, expectations=[_expectation(gx.expectations, expected) for expected in sheet.expected]
+        )
 
 
 def _expectation(known: Any, expected: NoneBreaks | NotBelow) -> Any:
