@@ -20,6 +20,8 @@ from weighbridge.schemas.identity import AttemptKey
 
 if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
+    from weighbridge.capture.traces import Events
+    from weighbridge.schemas.strategy import Strategy
 
 _FIRST: Final = 1 << 32
 _LEVEL_1: Final = 1 << 32
@@ -233,6 +235,23 @@ class Attempt:
         except Exception:  # noqa: BLE001, S110 - whatever they are, it is looked at again below
             pass
         return recorder.offer_pair(self, prompt, output)
+
+    def offer_trace(
+        self, events: Events, strategy: Strategy | None = None, *, child: int = 0, held_bytes: int = 0
+    ) -> bool:
+        """Hand over what a sparse strategy did to its tokens (level 2 and up), by reference. Never raises.
+
+        Args:
+            events: state events whose `seq` count from 0, or a call that makes them; it is called off the request
+                path, once.
+            strategy: what it was.
+            child: the choice, beam or iteration it is about.
+            held_bytes: what the call keeps in memory until then.
+
+        Returns:
+            Whether a trace will follow. At level 1 none is wanted; what is lost is counted.
+        """
+        return self.binding.recorder.offer_trace(self, events, strategy, child, held_bytes)
 
     def finish(self, outcome: int, counts: Sequence[int] = (), usage: object = None, ids_expected: int = -1) -> bool:
         """Write the level-1 record.

@@ -143,7 +143,7 @@ class Content:
         if self._keys is None:
             self._losses.count(GapReason.NO_KEY, 1, total)
             return -1
-        if not self._reserve(whole):
+        if not self.reserve(whole):
             self._losses.count(GapReason.BUFFER_FULL, 0, total)
             return -1
         self._queue.append((place, whole, runs))
@@ -176,7 +176,7 @@ class Content:
                 cost = min(whole, _cost(run.ids, length))  # a list may have grown since
                 whole -= cost
                 self._gather_run(place, run, (length, cost, now), write)
-            self._release(whole)
+            self.release(whole)
 
     def _gather_run(
         self, place: Place, run: Run, held: tuple[int, int, float], write: Callable[[bytes], GapReason | None]
@@ -187,7 +187,7 @@ class Content:
         except Exception as error:  # noqa: BLE001 - whatever the caller's object does, the other runs go on
             report(error, "content")
             self._losses.count(GapReason.SERIALISE, 0, length)
-            self._release(cost)
+            self.release(cost)
             return
         waiting = self._gathering.setdefault(place, _Gathering(now))
         waiting.runs.append(
@@ -198,7 +198,7 @@ class Content:
             ]
         )  # fmt: skip
         waiting.data += raw
-        self._release(cost - len(raw) - _ABOUT_BYTES)
+        self.release(cost - len(raw) - _ABOUT_BYTES)
         if len(waiting.data) >= self._block_bytes:
             self._write_block(place, write)
 
@@ -214,8 +214,9 @@ class Content:
                 left -= self._gathering[place].size()
         return due
 
-    def _reserve(self, size: int) -> bool:
-        """Take room. The lock is for builds without the GIL; with it nothing comes between the sum and its store."""
+    def reserve(self, size: int) -> bool:
+        """Take room for what waits."""
+        # The lock is for builds without the GIL; with it nothing comes between the sum and its store.
         with self._lock:
             held = self.held + size
             if held <= self.room:
@@ -223,13 +224,14 @@ class Content:
                 return True
         return False
 
-    def _release(self, size: int) -> None:
+    def release(self, size: int) -> None:
+        """Give room back."""
         with self._lock:
             self.held = self.held - size
 
     def _write_block(self, place: Place, write: Callable[[bytes], GapReason | None]) -> None:
         waiting = self._gathering.pop(place)
-        self._release(waiting.size())
+        self.release(waiting.size())
         block = os.urandom(16).hex()
         month = place.date.strftime("%Y-%m")
         tokens = len(waiting.data) // 4

@@ -60,6 +60,7 @@ class Kind(IntEnum):
     SCOPE = 7
     USAGE = 8
     VOID = 9  # taken, and then not needed
+    TRACE = 10  # a trace of this attempt follows: key, child, how many, arrival
 
 
 # Set in the kind of an attempt whose key is still as it was made: Unix nanoseconds and serial number in the places of

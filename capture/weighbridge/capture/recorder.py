@@ -38,9 +38,11 @@ from weighbridge.capture.limits import Limits
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.records import Records
 from weighbridge.capture.rendering import Renderer
+from weighbridge.capture.traces import Events, Traces
 from weighbridge.schemas.enumerations import GapReason, RunStream
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, key_id
+from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.version import SCHEMA_VERSION
 
 __all__ = ["Limits", "Recorder"]
@@ -94,6 +96,7 @@ class Recorder(Records):
             self, self.spool, self.limits, self._header, self.dictionary, self.losses, self._wake_keeper
         )
         self.content = Content(self._keys, self.losses, buffer_bytes=self.limits.buffer_bytes)
+        self.traces = Traces(self._keys, self.losses, self.content, self.put_slot)
         self.content_files = ContentFiles(
             self.spool, self.installation, self.limits, self._opening, self.journals.quota
         )
@@ -266,9 +269,23 @@ class Recorder(Records):
                 raise
         return -1
 
+    def offer_trace(
+        self, attempt: Attempt, events: Events, strategy: Strategy | None, child: int, held_bytes: int
+    ) -> bool:
+        """`Attempt.offer_trace`. Never raises."""
+        try:
+            return self.traces.offer(attempt, events, strategy, child, held_bytes)
+        except Exception as error:
+            self.losses.count(GapReason.SERIALISE, attempts=0)
+            report_error(error, "offer_trace")
+            if raises():
+                raise
+        return False
+
     def drain_content(self, *, all_: bool = False) -> None:
-        """Write the id blocks that are due (keeper and close only)."""
+        """Write the id blocks that are due, and the traces (keeper and close only)."""
         self.content.drain(self.content_files.append, all_=all_)
+        self.traces.drain(self.content_files.append)
         self.content_files.roll()
 
     # -- end -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Sealing a spool: every file that no process holds becomes a segment, and is unlinked once that is proved on disk.
 
     journal       -> <name>.segment          attempts, reports, gaps, ...
-    content file  -> <name>-ids.segment      token runs; ciphertext once per block, on its first run
+    content file  -> <name>-ids.segment      token runs and traces; ciphertext once per block, on its first row
     a whole process that is gone -> <process>-missing.segment, where ids were expected and never came
 
 Each step can be cut off anywhere and done again: a segment is there whole or not at all, and names are never reused.
@@ -112,10 +112,17 @@ def _seal_content(path: Path, name: str) -> str:
 
 
 def content_tables(content: ContentFile, written: datetime) -> dict[str, pa.Table]:
-    """The rows of a content file: token runs, and a gap row for what was damaged."""
+    """The rows of a content file: token runs, state events, strategies, and a gap row for what was damaged."""
     source = content.header["installation"]
     runs: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+    strategies: dict[str, dict[str, Any]] = {}
     for about, block in content.blocks:
+        if "trace" in about:
+            events += _events(about, block, source)
+            if about["strategy"] is not None:
+                strategies[about["strategy"]["strategy_id"]] = about["strategy"]
+            continue
         offset = 0
         for place, run in enumerate(about["runs"]):
             (hi, lo, child, number, stream, start, length, token_class, origin) = run
@@ -134,10 +141,30 @@ def content_tables(content: ContentFile, written: datetime) -> dict[str, pa.Tabl
                 }
             )
             offset += length
-    out = {"token_run": _table("token_run", runs)} if runs else {}
+    told = {"token_run": runs, "state_event": events, "strategy": list(strategies.values())}
+    out = {name: _table(name, rows) for name, rows in told.items() if rows}
     if content.damaged:
         out["gap"] = _table("gap", [_gap(source, GapReason.CORRUPT, 0, None, written, None)])
     return out
+
+
+def _events(about: dict[str, Any], block: bytes, source: str) -> list[dict[str, Any]]:
+    """The rows of a trace; the first one has the ciphertext, after the name of its block."""
+    hi, lo, child = about["trace"]
+    sealed = bytes.fromhex(about["block"]) + block
+    return [
+        {
+            **row,
+            "attempt_hi": hi,
+            "attempt_lo": lo,
+            "child": child,
+            "day": date.fromisoformat(about["day"]),
+            "source": source,
+            "payload": None if place else sealed,
+            "key_id": about["key"],
+        }
+        for place, row in enumerate(about["events"])
+    ]
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
@@ -166,12 +193,15 @@ def _note_ids(path: Path, process: str) -> None:
     """Keep what a file expected or brought until its process is gone. Written again it is the same."""
     if path.suffix == JOURNAL:
         journal = read_journal(path)
-        note = {"source": journal.header["installation"], "expected": _expected(journal)}
+        told: dict[str, Any] = {"expected": _expected(journal), "traces": _announced(journal)}
+        source = journal.header["installation"]
     else:
         content = read_content(path)
-        note = {"source": content.header["installation"], "came": _came(content)}
-    if not process or not (note.get("expected") or note.get("came")):
+        told = {"came": _came(content), "traces_came": _traces_came(content)}
+        source = content.header["installation"]
+    if not process or not any(told.values()):
         return
+    note = {"source": source, **told}
     temporary = path.parent / f".{process}.{path.name}{IDS}"
     temporary.write_text(json.dumps(note), encoding="ascii")
     temporary.chmod(0o600)
@@ -193,9 +223,25 @@ def _came(content: ContentFile) -> dict[str, int]:
     """Attempt -> ids that came."""
     came: Counter[str] = Counter()
     for about, _ in content.blocks:
-        for run in about["runs"]:
+        for run in about.get("runs", ()):
             came[AttemptKey(run[0], run[1]).to_hex()] += run[6]
     return dict(came)
+
+
+def _announced(journal: Contents) -> dict[str, list[int]]:
+    """Attempt -> [traces announced, arrival in Unix microseconds]."""
+    out: dict[str, list[int]] = {}
+    for _, words in journal.slots:
+        if words[0] & 0xFF == Kind.TRACE:
+            told = out.setdefault(AttemptKey(words[1], words[2]).to_hex(), [0, words[5]])
+            told[0] += words[4]
+    return out
+
+
+def _traces_came(content: ContentFile) -> dict[str, int]:
+    """Attempt -> traces that came."""
+    traces = (about["trace"] for about, _ in content.blocks if "trace" in about)
+    return dict(Counter(AttemptKey(hi, lo).to_hex() for hi, lo, _ in traces))
 
 
 def _settle_ids(spool: Path, out: Sealed) -> None:
@@ -225,11 +271,12 @@ def _settle_process(spool: Path, process: str, paths: list[Path], out: Sealed) -
         for attempt, (expected, at) in note.get("expected", {}).items()
         if came[attempt] < expected
     }
-    if missing:
+    untraced = _untraced(told)
+    if missing or untraced:
         target = spool / f"{process}-missing{SUFFIX}"
         if not target.exists():
             source = told[0]["source"]
-            table = _table("gap", _missing_rows(source, missing))
+            table = _table("gap", _missing_rows(source, missing) + _untraced_rows(source, untraced))
             write_segment(spool, f"{process}-missing", {"gap": table}, writer=source)
         verify_segment(target)
         out.segments.append(target)
@@ -249,6 +296,30 @@ def _missing_rows(source: str, missing: dict[str, tuple[int, int]]) -> list[dict
         )
         for _, lost in sorted(days.items())
     ]  # fmt: skip
+
+
+def _untraced(told: list[dict[str, Any]]) -> dict[str, int]:
+    """Attempts of which a trace was announced that never came, with their arrival."""
+    left: Counter[str] = Counter()
+    arrived: dict[str, int] = {}
+    for note in told:
+        for attempt, (traces, at) in note.get("traces", {}).items():
+            left[attempt] += traces
+            arrived[attempt] = at
+    for note in told:
+        left.subtract(note.get("traces_came", {}))
+    return {attempt: arrived[attempt] for attempt, traces in left.items() if traces > 0}
+
+
+def _untraced_rows(source: str, untraced: dict[str, int]) -> list[dict[str, Any]]:
+    """One gap row per UTC day; traces have no number of tokens."""
+    days: dict[date, list[int]] = {}
+    for at in untraced.values():
+        days.setdefault(_moment(at).date(), []).append(at)
+    return [
+        _gap(source, GapReason.IDS_MISSING, len(lost), None, _moment(min(lost)), _moment(max(lost)))
+        for _, lost in sorted(days.items())
+    ]
 
 
 def _moment(us: int) -> datetime:

@@ -226,6 +226,22 @@ def varints(numbers: Iterable[int]) -> bytes:
     return bytes(out)
 
 
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at an offset, and the offset after it.
+
+    Raises:
+        IndexError: the data ends before the number does.
+    """
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
 def from_varints(data: bytes) -> Iterator[int]:
     """The numbers of varints, to the end of the data; what is cut ends it."""
     numbers = iter(data)
