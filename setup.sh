@@ -91,6 +91,22 @@ install_spark() {
     printf '%s\n' "$pins" >"$VENV/spark/.installed"
 }
 
+# The tests write thousands of small files and wait for each to reach the disk. Where there is memory for them
+# (and nobody named another place) they lie there, which takes a third less time.
+in_memory() { # COMMAND...: with its temporary files in memory; they are kept where it fails
+    local free code=0
+    free="$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)"
+    if [ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || [ "${free:-0}" -lt 8388608 ] \
+        || [ "$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)" -lt 12582912 ]; then
+        exec "$@"
+    fi
+    TMPDIR="$(mktemp -d /dev/shm/weighbridge-tests.XXXXXX)"
+    export TMPDIR
+    "$@" || code=$?
+    if [ "$code" = 0 ]; then rm -rf "$TMPDIR"; else say "setup: the temporary files of these tests are in $TMPDIR, in memory"; fi
+    exit "$code"
+}
+
 find_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
 job="${1:-}"
@@ -109,7 +125,7 @@ test)
     unset PYTHONDONTWRITEBYTECODE
     # Each worker has about one core: engines that start a thread for every core wait for one another.
     export POLARS_MAX_THREADS="${POLARS_MAX_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-    exec "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
+    in_memory "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
 spark)
     install pipeline,report,ids,postgres,models,serving,peers,dev
@@ -119,7 +135,7 @@ spark)
     # Asked for by name, none of them is skipped. Only the files that have any are read.
     export WEIGHBRIDGE_SPARK=1 PYTHONPATH="$(cd "$VENV" && pwd)/spark"
     mapfile -t files < <(grep -rlF --include='*.py' 'pytest.mark.spark' tests)
-    exec "$VENV/bin/pytest" -q -n 0 -m spark "$@" "${files[@]}"
+    in_memory "$VENV/bin/pytest" -q -n 0 -m spark "$@" "${files[@]}"
     ;;
 install)
     install "${1:-pipeline,report,ids,postgres,models,serving,peers,dev}"
