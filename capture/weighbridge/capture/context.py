@@ -66,7 +66,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Generation parameters: numbers only."""
+    """Generation parameters: numbers only, and whether log probabilities of the prompt's tokens are asked for."""
 
     max_tokens: int | None = None
     min_tokens: int | None = None
@@ -79,12 +79,16 @@ class Parameters:
     stop_strings: int | None = None
     messages: int | None = None
     tools: int | None = None
+    prompt_scored: bool | None = None
 
     def entry(self) -> dict[str, object]:
         """The dictionary entry; anything that is no finite number of the right kind is left out."""
         out: dict[str, object] = {}
         for item in fields(self):
             value = getattr(self, item.name)
+            if "bool" in str(item.type) and isinstance(value, bool):
+                out[item.name] = value
+                continue
             whole = "int" in str(item.type)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
                 continue

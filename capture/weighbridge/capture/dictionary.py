@@ -34,6 +34,7 @@ class Entry(IntEnum):
     PLAN = 3
     LEAVES = 4  # leaves of one report that no plan can store
     FOREIGN_ID = 5  # an identifier another system gave to one attempt
+    COUNTERS = 6  # of which engine counters are, and their series
 
 
 Stored = tuple[Entry, int, bytes]

@@ -61,6 +61,7 @@ class Kind(IntEnum):
     USAGE = 8
     VOID = 9  # taken, and then not needed
     TRACE = 10  # a trace of this attempt follows: key, child, how many, arrival
+    COUNTER = 11  # what the steps of an engine have come to
 
 
 # Set in the kind of an attempt whose key is still as it was made: Unix nanoseconds and serial number in the places of

@@ -208,7 +208,7 @@ def _take(contents: Contents, number: int, slot: bytes, parts: dict[tuple[int, i
 
 
 _OF_A_PLAN: Final = (Kind.ATTEMPT, Kind.USAGE, Kind.CHILD)
-_TIMES_AT: Final = {Kind.GAP: (4, 5), Kind.RECOUNT: (3,)}
+_TIMES_AT: Final = {Kind.GAP: (4, 5), Kind.RECOUNT: (3,), Kind.COUNTER: (2,)}
 _LAST_US: Final = 253_402_300_799_999_999  # the year 9999
 _FIRST_US: Final = -62_135_596_800_000_000
 
@@ -229,6 +229,9 @@ def _readable(contents: Contents, numbered: tuple[int, tuple[int, ...]]) -> tupl
     if sound and kind in (*_OF_A_PLAN, Kind.SCOPE):
         context = contents.dictionary.get(words[0] >> 32)
         sound = context is not None and context[0] is Entry.CONTEXT
+    if sound and kind == Kind.COUNTER:
+        named = contents.dictionary.get(words[0] >> 32)
+        sound = named is not None and named[0] is Entry.COUNTERS and words[3] <= _LAST_US
     if sound and kind == Kind.GAP:
         sound = 0 <= words[1] < len(GapReason)
     if not sound:

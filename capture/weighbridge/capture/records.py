@@ -125,7 +125,7 @@ class Records(Present):
             return self.swallow(error, GapReason.SERIALISE, attempts=0)
 
     def finish_child(
-        self, attempt: Attempt, child: int, kind: ChildKind, outcome: int, counts: Sequence[int] = ()
+        self, attempt: Attempt, child: int, kind: ChildKind, outcome: int, counts: Sequence[int] = (), parent: int = 0
     ) -> bool:
         """Write a child of `attempt` (a choice, beam, iteration or prompt); call it before the attempt is finished.
 
@@ -133,6 +133,7 @@ class Records(Present):
             child: its number, from 1.
             outcome: see `layout.outcome_word`.
             counts: the integers the attempt's binding names, in its order, -1 where unknown.
+            parent: the child whose prompt it shares, 0 for none.
 
         Returns:
             True when the record survives a SIGKILL from here on. Never raises.
@@ -142,7 +143,7 @@ class Records(Present):
                 return False
             head = [
                 0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us,
-                attempt.parameters, outcome | attempt.level_bits, child | _KINDS[kind] << 16, -1,
+                attempt.parameters, outcome | attempt.level_bits, child | _KINDS[kind] << 16 | parent << 32, -1,
             ]  # fmt: skip
             return self._put_beside(Kind.CHILD, self.renderer.slot(attempt.binding, head, counts, None))
         except Exception as error:  # noqa: BLE001 - nothing may reach the host

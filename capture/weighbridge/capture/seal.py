@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from weighbridge.capture import layout
+from weighbridge.capture import engine_counters, layout
 from weighbridge.capture.layout import COUNTS, HEAD, TIMES, Kind, Outcome
 from weighbridge.capture.plan import measure_text
 from weighbridge.capture.reader import Contents, doubles, read_journal
@@ -93,6 +93,9 @@ def rows_of(contents: Contents) -> dict[str, list[Row]]:
             out["child"].append(_child(contents, words, source))
         elif kind == Kind.GAP:
             out["gap"].append(_gap(words, source, number))
+        elif kind == Kind.COUNTER:
+            entry = contents.dictionary[words[0] >> 32][1]
+            out["engine_counter"].extend(engine_counters.rows_of(entry, words, source))
         elif kind == Kind.SCOPE:
             out["request_scope"].append(_scope(contents, words, source))
     for words in (words for _, words in contents.slots if words[0] & 0xFF == Kind.RECOUNT):
@@ -193,6 +196,7 @@ def _child(contents: Contents, words: tuple[int, ...], source: str) -> Row:
         "source": source,
         "child": words[8] & 0xFFFF,
         "kind": str(_CHILDREN[words[8] >> 16 & 0xFF]),
+        "parent_child": words[8] >> 32 & 0xFFFF or None,
         "finish_reason": None if outcome.finish is None else str(outcome.finish),
         "revision": 0,
     }

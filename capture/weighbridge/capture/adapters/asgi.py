@@ -187,7 +187,7 @@ class _Watch:
         if self.stated is not None and self._exchange is None:
             asked = bytes(self._asked) or self._sieve.take()
             self._exchange = self._middleware.begin(self._api, self._scope, asked, self._headers, self.stated.key)
-            self._exchange.stated = self.stated
+            self._exchange.state(self.stated)
 
     async def send(self, message: Message) -> None:
         """What the server sends; counted once the socket has taken it."""

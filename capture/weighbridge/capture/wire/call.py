@@ -87,7 +87,12 @@ def _of(asked: Mapping[str, object]) -> Parameters:
         stop_strings=_size(first("stop", "stop_sequences", "stopSequences")),
         messages=_size(prompt) if not isinstance(prompt, str) else None,
         tools=_size(first("tools")),
+        prompt_scored=True if _scores_prompt(asked) else None,
     )
+
+
+def _scores_prompt(asked: Mapping[str, object]) -> bool:
+    return asked.get("prompt_logprobs") is not None or (asked.get("echo") is True and bool(asked.get("logprobs")))
 
 
 def _whole(value: object) -> int | None:

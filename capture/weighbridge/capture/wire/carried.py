@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from weighbridge.capture.context import Context, Parameters
 from weighbridge.schemas.identity import AttemptKey
 
 
@@ -28,12 +30,20 @@ class Answering:
         output_delivered: tokens whose text was sent.
         withheld_stop_trimmed: computed, and cut off with a stop string.
         withheld_aborted: computed, when the client had gone.
+        prompt_ids, output_ids: token ids of the prompt, and of each child (0 for the attempt itself), for an attempt
+            that is taken at level 2 or above; whoever hands them over changes them no more.
+        level, context, parameters: what the middleware knows of the attempt once its body was read.
     """
 
     key: AttemptKey
     output_delivered: int = -1
     withheld_stop_trimmed: int = -1
     withheld_aborted: int = -1
+    prompt_ids: Sequence[int] | None = None
+    output_ids: Mapping[int, Any] = field(default_factory=dict)
+    level: int = 1
+    context: Context | None = None
+    parameters: Parameters | None = None
 
 
 # Set by a server's middleware while it answers.

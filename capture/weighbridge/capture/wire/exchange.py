@@ -11,6 +11,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
+from weighbridge.capture.adapters import _token_runs
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.guard import Guard
@@ -86,7 +87,7 @@ class Exchanges:
         attempt = self.bound(context).begin(key=key, request=request, scope=scope, number=number)
         if call.parameters != _NO_PARAMETERS:
             attempt.parameters = self.recorder.parameters(call.parameters)
-        return Exchange(self, attempt, api, context, asked)
+        return Exchange(self, attempt, api, context, call.parameters, asked)
 
     def bound(self, context: Context, root: str = "usage", *, counted: bool = True) -> Binding:
         """The binding of a context."""
@@ -108,16 +109,19 @@ class Exchange:
     """One attempt under way."""
 
     __slots__ = (
-        "_answer", "_api", "_asked", "_context", "_done", "_exchanges", "_first_us", "_http", "_started", "_streamed",
-        "attempt", "stated",
+        "_answer", "_api", "_asked", "_context", "_done", "_exchanges", "_first_us", "_http", "_parameters", "_started",
+        "_streamed", "attempt", "stated",
     )  # fmt: skip
 
-    def __init__(self, exchanges: Exchanges, attempt: Attempt, api: Api, context: Context, asked: bytes) -> None:
+    def __init__(
+        self, exchanges: Exchanges, attempt: Attempt, api: Api, context: Context, parameters: Parameters, asked: bytes
+    ) -> None:
         self._exchanges = exchanges
         self.attempt = attempt
         self.stated: Answering | None = None
         self._api = api
         self._context = context
+        self._parameters = parameters
         self._asked = asked
         self._answer: Answer | None = None
         self._http = 0
@@ -125,6 +129,11 @@ class Exchange:
         self._first_us = -1
         self._done = False
         self._started = time.perf_counter_ns()
+
+    def state(self, stated: Answering) -> None:
+        """Let serving code know of the attempt, and take what it states."""
+        self.stated = stated
+        stated.level, stated.context, stated.parameters = self.attempt.level, self._context, self._parameters
 
     def opened(self, http: int, content_type: str) -> None:
         """The head of the answer came."""
@@ -172,7 +181,7 @@ class Exchange:
         attempt.binding = self._exchanges.bound(context, first.root if first else "usage")
         kind = first.kind if first else _lone(self._streamed)
         word = outcome_word(status, finish, self._http, part=kind, ended=ended)
-        attempt.finish(word, (self._first_us, total, *self._served()), first.usage if first else None)
+        attempt.finish(word, (self._first_us, total, *self._served()), first.usage if first else None, self._ids())
         for number, part in enumerate(answer.parts[1:], start=1):
             binding = self._exchanges.bound(context, part.root, counted=False)
             word = outcome_word(status, finish, self._http, part=part.kind, ended=ended)
@@ -185,6 +194,13 @@ class Exchange:
                 attempt, model, self._api.name, self._asked, answer.events, streamed=self._streamed
             )
         self._asked = b""
+
+    def _ids(self) -> int:
+        """Hand over the ids that serving code has stated; how many will follow, -1 none."""
+        stated = self.stated
+        if stated is None or self.attempt.level < 2 or (stated.prompt_ids is None and not stated.output_ids):
+            return -1
+        return _token_runs.offer(self.attempt, stated.prompt_ids, sorted(stated.output_ids.items()))
 
     def _served(self) -> tuple[int, ...]:
         if len(self._exchanges.counts) == len(COUNTS):

@@ -175,7 +175,7 @@ def _weigh(
 ) -> None:
     day, ends = days
     own, strangers = _own(everyone, server), _strangers(everyone, server)
-    place = placed(intervals, own, at_rest=server.source == STEPS)
+    place = placed(intervals, own, at_rest=server.source.rpartition("/")[2] == STEPS)
     rows = kinds(_in_windows(own, place))
     beyond = [strangers.during(window.since, window.until) for window in place.windows]
     told = facts(place.windows, rows, beyond)

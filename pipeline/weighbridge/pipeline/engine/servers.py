@@ -18,7 +18,7 @@ from weighbridge.pipeline.engine.counters import between_scrapes
 from weighbridge.schemas.enumerations import CounterUnit, EngineCounter
 
 Series = tuple[str, str | None]
-STEPS = "engine-steps"  # told where the engine came to rest, not at times of their own
+STEPS = "engine-steps"  # last part of a source that tells where the engine came to rest, not at times of its own
 _REPEATING = re.compile(r"(?:tp|pp|moe_ep)_rank:[1-9]")
 _ABORT = "abort"
 # Of a counter that names its parts, the parts that are added up to one figure.

@@ -9,17 +9,14 @@ import polars as pl
 
 from weighbridge.pipeline.ingest.importer import Source
 from weighbridge.pipeline.ingest.record_fields import epoch_time
-from weighbridge.pipeline.ingest.vllm_steps import Series, Told
 from weighbridge.pipeline.lake import polars_schema
-from weighbridge.schemas.enumerations import CounterUnit, EngineCounter
+from weighbridge.schemas.engine_steps import Series, Told, unit_of
 from weighbridge.schemas.identity import keyed_key
 
 SOURCE = "engine-steps"
 ENGINE = "vllm"
 _TABLE = "engine_counter"
 _MICRO = 1_000_000
-_REQUESTS = frozenset({EngineCounter.REQUESTS_FINISHED})
-_EVENTS = frozenset({EngineCounter.PREEMPTIONS, EngineCounter.DRAFTS})
 
 
 @dataclass(slots=True)
@@ -52,7 +49,7 @@ class StepCounters:
                     "series": name,
                     "counter": str(counter),
                     "label": label,
-                    "unit": str(_unit(counter)),
+                    "unit": str(unit_of(counter)),
                     "metric": f"{ENGINE}:steps:{counter}",
                     "scraped_at": at,
                     "started_at": began,
@@ -71,12 +68,6 @@ class StepCounters:
             model = self.source.model or ""
             self._names[series] = keyed_key(self.source.key, SOURCE, model, str(counter), label or "").to_hex()
         return self._names[series]
-
-
-def _unit(counter: EngineCounter) -> CounterUnit:
-    if counter in _REQUESTS:
-        return CounterUnit.REQUESTS
-    return CounterUnit.EVENTS if counter in _EVENTS else CounterUnit.TOKENS
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:

@@ -4,19 +4,12 @@
      "num_prompt_tokens": 401, "num_cached_tokens": 384, "num_generation_tokens": 20, "max_tokens_param": 20,
      "num_preemptions": 0, "queued_time": 0.00002, "prefill_time": 0.02, "decode_time": 0.08}
 
-That is vLLM's `FinishedRequestStats`, as a stat logger of one's own gets them. The engine's id is made of the API's:
-
-    cmpl-V-0, cmpl-V-1          completions: the prompts of one call; its n choices all have the same id
-    cmpl-V-<hex>-beam-2         a step of a beam of a completion
-    chatcmpl-V                  chat and messages;  resp_<hex>_0  responses;  generate-tokens-V  token in, token out
-
-Clients choose V, and may choose it twice. What belongs to one call arrived in the same instant, to the microsecond the
-two figures of it are rounded to; only beams arrive one after the other.
+That is vLLM's `FinishedRequestStats`, as a stat logger of one's own gets them. How the engine's id is made of the API's
+is told by `weighbridge.schemas.engine_ids`; only beams of one call arrive one after the other.
 """  # noqa: E501 - a record as it stands
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +19,7 @@ from weighbridge.pipeline.ingest.http_calls import microseconds, named
 from weighbridge.pipeline.ingest.importer import Source
 from weighbridge.pipeline.ingest.record_fields import epoch_time, small_number
 from weighbridge.pipeline.ingest.staging import Call
+from weighbridge.schemas.engine_ids import SAME_US, client_id, engine_id
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason, ForeignIdKind, QuarantineReason
 from weighbridge.schemas.identity import IDENTIFIER
 from weighbridge.schemas.leaves import Refusal
@@ -33,12 +27,7 @@ from weighbridge.schemas.leaves import Refusal
 FRAMEWORK = "vllm"
 _COUNTS = ("num_prompt_tokens", "num_generation_tokens")
 _LIMIT = 2**63
-_SAME_US = 2  # two figures, each rounded to a microsecond
 _MICRO = 1_000_000
-_BEAM = re.compile(r"(?P<api>.+)-[0-9a-f]+-beam-\d+")
-_COMPLETION = re.compile(r"(?P<api>cmpl-.+)-(?P<prompt>\d+)")
-_RESPONSE = re.compile(r"(?P<api>resp_.+)_\d+")
-_CLIENT = re.compile(r"(?:cmpl|chatcmpl|generate-tokens)-(?P<client>.+)")
 _STATUS = {FinishReason.ABORT: AttemptStatus.ABORTED, FinishReason.ERROR: AttemptStatus.FAILED}
 Record = Mapping[str, object]
 
@@ -95,7 +84,7 @@ def finished(number: int, record: Record) -> Finished | list[Refusal]:
         refusals.append(Refusal("request_id", QuarantineReason.BAD_IDENTIFIER))
     if refusals or ended is None or took is None or not isinstance(told, str):
         return refusals
-    api_id, prompt, beam = _of_call(told)
+    api_id, prompt, beam = engine_id(told)
     prompts, outputs = (count or 0 for count in counts)
     preemptions = small_number(record.get("num_preemptions"))
     return Finished(
@@ -119,7 +108,7 @@ def _together(held: Sequence[Finished]) -> Iterator[list[Finished]]:
     """Requests under one id that arrived in one instant."""
     group: list[Finished] = []
     for request in sorted(held, key=lambda one: (one.arrived_us, one.number)):
-        if group and request.arrived_us - group[-1].arrived_us > _SAME_US:
+        if group and request.arrived_us - group[-1].arrived_us > SAME_US:
             yield sorted(group, key=lambda one: one.number)
             group = []
         group.append(request)
@@ -160,9 +149,9 @@ def call_of(call: Sequence[Finished], source: Source) -> Call:
         ForeignIdKind.RECORD_ID: named(first.api_id, first.arrived_us),
         ForeignIdKind.PROVIDER_RESPONSE_ID: first.api_id,
     }
-    client = _CLIENT.fullmatch(first.api_id)
-    if client and IDENTIFIER.fullmatch(client["client"]):
-        ids[ForeignIdKind.CLIENT_REQUEST_ID] = client["client"]
+    client = client_id(first.api_id)
+    if client and IDENTIFIER.fullmatch(client):
+        ids[ForeignIdKind.CLIENT_REQUEST_ID] = client
     created = epoch_time(first.arrived_us, _MICRO)
     held = {kind: value for kind, value in ids.items() if IDENTIFIER.fullmatch(value)}
     return Call(attempt, [], held, (), source.model, created)
@@ -196,17 +185,6 @@ def _width(call: Sequence[Finished]) -> int:
     """How many beams went on side by side: as many as have a prompt of one length."""
     lengths = [one.input for one in call]
     return max(lengths.count(length) for length in lengths)
-
-
-def _of_call(told: str) -> tuple[str, int | None, bool]:
-    beam = _BEAM.fullmatch(told)
-    if beam:
-        return beam["api"], None, True
-    completion = _COMPLETION.fullmatch(told)
-    if completion:
-        return completion["api"], int(completion["prompt"][:9]), False
-    response = _RESPONSE.fullmatch(told)
-    return (response["api"] if response else told), None, False
 
 
 def _count(value: object, name: str, refusals: list[Refusal]) -> int | None:

@@ -15,8 +15,9 @@ from weighbridge.pipeline.ingest.importer import Heading, Importer, Source, Stag
 from weighbridge.pipeline.ingest.json_lines import read_lines
 from weighbridge.pipeline.ingest.log_heads import heading, recognised
 from weighbridge.pipeline.ingest.step_counters import ENGINE, SOURCE, StepCounters
-from weighbridge.pipeline.ingest.vllm_steps import Steps, Told, is_step, step_of
+from weighbridge.pipeline.ingest.vllm_steps import is_step, step_of
 from weighbridge.pipeline.lake import polars_schema
+from weighbridge.schemas.engine_steps import Steps, Told
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.leaves import Refusal
 
