@@ -358,8 +358,6 @@ class GapReason(StrEnum):
     SERIALISE = "serialise"
     CORRUPT = "corrupt"
     NOT_SEEN = "not_seen"
-    # What an engine recorded of a call may be another's: nothing is lost, and the two do not meet.
-    AMBIGUOUS = "ambiguous"
 
 
 class QuarantineReason(StrEnum):

@@ -11,7 +11,7 @@ import asyncio
 import heapq
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,7 +220,7 @@ class Replay:
             await gone.wait()
             return {"type": "http.disconnect"}
 
-        async def send(message: Row) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 played.status = message["status"]
                 length = dict(message["headers"]).get(b"content-length")

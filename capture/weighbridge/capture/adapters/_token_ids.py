@@ -166,7 +166,9 @@ class _Passing:
         whole, self._rest = held[:cut], held[cut:]
         if more and not whole:
             return
-        given, count, outputs = whole, None, {}
+        given = whole
+        count: int | None = None
+        outputs: dict[int, list[int]] = {}
         with Guard("token_ids.pass"):
             count, outputs = self._read(whole)
             given = _IDS.sub(rb"\1null", whole) if self._strip else whole
