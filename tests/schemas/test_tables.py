@@ -146,6 +146,7 @@ def test_what_a_row_cannot_be_without() -> None:
         ("engine_gap_cause", "tokens"),
         *(("audit_cell", name) for name in ("rows", "pinned", "incomplete", "broken", "gap", "observed")),
         ("audit_tolerance", "rows"),
+        *(("comparison", name) for name in ("baseline", "pairs", "recommended")),
     }
 
 

@@ -65,6 +65,7 @@ class FindingOrigin(StrEnum):
     INVOICE = "invoice"
     AUDIT = "audit"
     PROBE = "probe"
+    COMPARE = "compare"  # runs with a strategy off and on
 
 
 class FindingState(StrEnum):
@@ -84,6 +85,7 @@ class ConfigKind(StrEnum):
     SETTINGS = "settings"
     PRICES = "prices"
     MAPPING = "mapping"
+    STRATEGY = "strategy"  # a recommended parameter: proposed, applied, verified, refused
 
 
 class Confidence(StrEnum):
@@ -668,6 +670,24 @@ class AuditVerdict(StrEnum):
     ACCUSED = "accused"
 
 
+class Judgement(StrEnum):
+    """What a comparison says of a strategy beside its baseline."""
+
+    WORSE = "worse"  # of a measure, the whole interval lies beyond the margin
+    NOT_WORSE = "not_worse"  # of every measure that decides, the whole interval lies inside of it
+    UNDECIDED = "undecided"  # neither can be said with so many pairs
+    NO_EFFECT = "no_effect"  # nothing shows that the strategy was on
+
+
+class RecommendationState(StrEnum):
+    """How far a recommended strategy has come."""
+
+    PROPOSED = "proposed"
+    APPLIED = "applied"
+    VERIFIED = "verified"  # a comparison after it was applied found it not worse
+    REFUSED = "refused"  # somebody did not want it, or a later comparison found it worse
+
+
 ENUMERATIONS: dict[str, type[StrEnum]] = {
     member.__name__: member
     for member in (
@@ -727,5 +747,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
         Script,
         AuditMeasure,
         AuditVerdict,
+        Judgement,
+        RecommendationState,
     )
 }

@@ -1268,6 +1268,72 @@ AUDIT_TOLERANCE = Table(
     since=4,
 )
 
+COMPARISON = Table(
+    "comparison",
+    e.Domain.BILLING,
+    "One strategy of a comparison of runs with it off and on: what it took, what it cost in quality, the verdict.",
+    (
+        text("comparison_id", "hash of what was compared and how", required=True, pattern=HEX32),
+        day(),
+        moment("made_at", "when it was made", required=True),
+        text("strategy", "name of the strategy", required=True, pattern=NAME),
+        flag("baseline", "whether it is the one the others are held against", required=True),
+        text("strategy_id", "the strategy as traces know it", pattern=HEX32),
+        text("model", "the model, as the run names it", pattern=NAME),
+        text("tokenizer", "fingerprint of the tokenizer", pattern=NAME),
+        text("implementation", "what carried the strategy out", pattern=NAME),
+        text("parameters", "canonical JSON of numbers and words", required=True),
+        closed("judgement", e.Judgement, "what is said of it; null for the baseline"),
+        count("pairs", "prompts answered by both", required=True),
+        count("unshown", "of these, pairs that nothing shows the strategy to have touched"),
+        count("exact", "pairs whose answers are equal"),
+        text("measure", "the measure that decides, the one with the largest loss of several", pattern=NAME),
+        real("loss", "mean loss of that measure; above zero is worse"),
+        real("loss_low", "lower limit of its interval"),
+        real("loss_high", "upper limit of its interval"),
+        real("margin", "tolerated loss"),
+        text("resource", "by what strategies are ranked", pattern=NAME),
+        real("saved", "share of it that is saved"),
+        count("input", "prompt tokens"),
+        count("output", "tokens of the answers"),
+        count("computed", "positions processed by forward passes"),
+        count("attended", "keys read by attention"),
+        count("attended_dense", "keys a dense causal attention would have read"),
+        count("kv_entries", "KV entries in use at the end of the answers"),
+        count("kv_bytes", "bytes of keys and values at their peaks, added up over answers"),
+        real("seconds", "time of the calls"),
+        money("amount", "what that time costs"),
+        text("currency", "ISO 4217 code of the amount", pattern=CURRENCY),
+        flag("recommended", "whether it is the one that is recommended", required=True),
+    ),
+    key=("day", "comparison_id", "strategy"),
+    since=5,
+)
+
+RECOMMENDATION = Table(
+    "recommendation",
+    e.Domain.BILLING,
+    "What became of a recommended strategy: one row per change, never overwritten.",
+    (
+        text("recommendation_id", "hash of model, strategy and parameters", required=True, pattern=HEX32),
+        small("change", "0-based order of the changes of this recommendation", required=True),
+        closed("state", e.RecommendationState, "its state from here on", required=True),
+        moment("changed_at", "when", required=True),
+        text("changed_by", "who, as the system knows them", required=True, pattern=NAME),
+        text("comparison_id", "the comparison it rests on", required=True, pattern=HEX32),
+        text("strategy", "name of the strategy", required=True, pattern=NAME),
+        text("model", "the model", pattern=NAME),
+        text("parameters", "canonical JSON of numbers and words", required=True),
+        text("resource", "what it saves", pattern=NAME),
+        real("saved", "share of it that is saved"),
+        real("loss", "mean loss of the measure that decides"),
+        text("reason", "why, in the user's words; kept here and nowhere else", personal=True),
+    ),
+    key=("recommendation_id", "change"),
+    daily=False,
+    since=5,
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -1313,5 +1379,7 @@ TABLES: dict[str, Table] = {
         ENGINE_SHARE,
         AUDIT_CELL,
         AUDIT_TOLERANCE,
+        COMPARISON,
+        RECOMMENDATION,
     )
 }

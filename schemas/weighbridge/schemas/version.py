@@ -12,7 +12,8 @@ from weighbridge.schemas.errors import ContractError
 
 # 2: the table `usage_period`. 3: the tables `engine_counter` and `recount_constant`, the days of `segment`.
 # 4: terms and tiers of prices, invoices and what they are held against, audits, the log of changes.
-SCHEMA_VERSION = 4
+# 5: comparisons of strategies and what became of what they recommend.
+SCHEMA_VERSION = 5
 
 
 def check_version(found: object, where: str) -> int:

@@ -61,6 +61,9 @@ FOUND = {
     ),
     "price": finding("price_changed", FindingOrigin.PRICE, OF_MODEL, amount=Decimal(-1), currency="USD"),
     "probe": finding("cache_convention", FindingOrigin.PROBE, {**OF_MODEL, "api": "openai_chat"}),
+    "compare": finding(
+        "strategy_worse", FindingOrigin.COMPARE, {"strategy": "window", "baseline": "dense"}, cause="context_evicted"
+    ),
 }
 
 

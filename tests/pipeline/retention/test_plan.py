@@ -108,7 +108,7 @@ def test_a_tenant_and_a_task_have_days_of_their_own(world: World) -> None:
     # Tables of what is no attempt have tests of their own, and no rows here.
     apart = {"usage_period", "engine_counter", "recount_constant"}
     apart |= {"invoice_detail", "invoice_gap", "invoice_cause", "engine_gap", "engine_gap_cause"}
-    apart |= {"audit_cell", "audit_tolerance"}
+    apart |= {"audit_cell", "audit_tolerance", "comparison", "recommendation"}
     billed = {fact.table for fact in FACTS.values() if fact.kept is Kept.BILLING} - one_each - apart
     assert of_billing == {table: (ACME, 1 if table == "baseline" else 2) for table in billed}
     carried(world, first, told)

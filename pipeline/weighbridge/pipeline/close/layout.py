@@ -51,7 +51,11 @@ CLOSED: dict[str, Table] = {
     TENANT.name: TENANT,
 }
 # Columns whose values stay where they are: a user's own words are kept in their table and nowhere else.
-BLANKED: dict[str, tuple[str, ...]] = {"finding_status": ("reason",), "quarantine_status": ("reason",)}
+BLANKED: dict[str, tuple[str, ...]] = {
+    "finding_status": ("reason",),
+    "quarantine_status": ("reason",),
+    "recommendation": ("reason",),
+}
 _PART = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}|{ALL}|{NEIGHBOURS}")
 
 

@@ -113,6 +113,8 @@ def _whole(month: Month, table: str, carried: Collection[str]) -> pl.DataFrame:
             frame = frame.join(about.select("finding_id"), on="finding_id", how="semi")
         case "change" | "audit_tolerance":
             pass  # who changed what decides figures may lie long before the month, and so may what tolerances rest on
+        case "recommendation":
+            frame = frame.filter(pl.col("changed_at").dt.replace_time_zone(None) < end)
         case "invoice_line" | "invoice_detail":
             of = ("period_start", "period_end") if table == "invoice_line" else ("billing_start", "billing_end")
             starts, stops = (pl.col(name).dt.replace_time_zone(None) for name in of)

@@ -131,6 +131,8 @@ FACTS: Mapping[str, Fact] = {
         Fact("audit_cell", Kept.BILLING, _DAY, Owner.NOBODY, Erasure.STAYS),
         Fact("audit_tolerance", Kept.BILLING, pl.col("last_day"), Owner.NOBODY, Erasure.STAYS,
              begin=pl.col("first_day")),
+        Fact("comparison", Kept.BILLING, _DAY, Owner.NOBODY, Erasure.STAYS),
+        Fact("recommendation", Kept.BILLING, _CHANGED, Owner.NOBODY, Erasure.STAYS),
         Fact("invoice_line", Kept.BILLING, (pl.col("period_end") - pl.duration(microseconds=1)).dt.date(),
              Owner.NOBODY, Erasure.STAYS),
         Fact("invoice_detail", Kept.BILLING,

@@ -50,8 +50,9 @@ def notice(home: Home, now: datetime, *, by: str | None = None, mappings: Iterab
 
 
 def known(lake: Records) -> dict[_Place, str]:
-    """(kind, file, key) -> the value it has, as the log says."""
+    """(kind, file, key) -> the value it has, as the log says. What became of recommendations is no configuration."""
     rows = lake.scan(TABLE, columns=["number", "kind", "file", "key", "after"]).sort("number").collect()
+    rows = rows.filter(pl.col("kind") != str(ConfigKind.STRATEGY))
     held: dict[_Place, str | None] = {}
     for _, kind, file, key, after in rows.iter_rows():
         held[kind, file, key] = after

@@ -1,0 +1,115 @@
+"""A comparison as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from weighbridge.cli.output import counted, write_line, write_table
+
+if TYPE_CHECKING:
+    from weighbridge.pipeline.compare.comparison import Compared, Comparison
+    from weighbridge.pipeline.lake.lake import Lake
+    from weighbridge.schemas.finding import Finding
+
+_ALWAYS = ("exact", "similarity", "rouge_1", "rouge_2", "agreement", "score", "rep_4", "capped", "length")
+
+
+def percent(value: float | None, *, sign: bool = False) -> str | None:
+    """A share in per cent."""
+    return None if value is None else f"{100 * value:{'+' if sign else ''}.1f} %"
+
+
+def write(found: Comparison, findings: Sequence[Finding]) -> None:
+    """Judgements with the curve of saving and loss, measures, edits, findings, the recommendation."""
+    off = found.baseline
+    pairs = counted(max(len(each.pairs) for each in found.strategies), "pair")
+    floor = "run twice" if found.floor_measured else "run once: that it would answer alike again is taken for granted"
+    write_line(f"baseline {off.name}, {pairs}; {floor}\n")
+    deciding = ", ".join(f"{name} (margin {margin:g})" for name, margin in found.margins.items()) or "nothing"
+    write_line(f"what decides: {deciding}; ranked by {found.resource or 'nothing, as no saving is known'}\n")
+    write_table(
+        ["strategy", "saves", "loss", "from", "to", "judgement", "pairs", "parts at", "moved", "replaced", "no effect"],
+        [_judged(found, each) for each in found.strategies],
+    )
+    write_line("\nmeasures: the baseline beside its second run or by itself, then each strategy; * differs for sure\n")
+    names = [name for name in _ALWAYS if any(name in each.measured for each in found.strategies)]
+    write_table(["strategy", *names], [_row(each, names) for each in [*found.strategies]])
+    null = {name: each.measured[name].unrelated for each in found.strategies[:1] for name in names}
+    told = [f"{name} {value:.3f}" for name, value in null.items() if value is not None]
+    if told:
+        write_line(f"\nbetween answers to different prompts: {', '.join(told)}")
+    for finding in findings:
+        about = finding.subject["strategy"]
+        write_line(f"\n{finding.severity}: {finding.code}, {about}, {counted(finding.rows, 'answer')}")
+        write_line(f"  cure: {finding.cure}")
+    write_line(f"\nrecommended: {found.recommended or _none(found)}")
+
+
+def _none(found: Comparison) -> str:
+    most = max(len(each.pairs) for each in found.strategies)
+    if most < found.gate.pairs:
+        return f"none; {most} pairs are too few to judge, {found.gate.pairs} are needed"
+    return "none; no strategy that saves anything is known to be not worse"
+
+
+def _judged(found: Comparison, each: Compared) -> list[object]:
+    from weighbridge.pipeline.compare.comparison import saved_by
+    from weighbridge.pipeline.compare.survival import median
+
+    known = [loss for loss in each.losses.values() if loss[0] is not None]
+    loss, low, high = max(known, key=lambda held: held[0] or 0.0) if known else (None, None, None)
+    moved = sum(pair.held.moved for pair in each.pairs)
+    replaced = sum(pair.held.replaced for pair in each.pairs)
+    return [
+        each.side.name, percent(saved_by(each, found.resource)), *(_figure(value) for value in (loss, low, high)),
+        str(each.judgement), len(each.pairs), median(each.parting), moved, replaced, each.unshown,
+    ]  # fmt: skip
+
+
+def _row(each: Compared, names: Sequence[str]) -> list[object]:
+    out: list[object] = [each.side.name]
+    for name in names:
+        held = each.measured.get(name)
+        sure = held is not None and held.q is not None and held.q <= 0.05
+        out.append(None if held is None else f"{held.off:.3f} {held.on:.3f}{'*' if sure else ''}")
+    return out
+
+
+def _figure(value: float | None) -> str | None:
+    return None if value is None else f"{value:+.3f}"
+
+
+def latest(lake: Lake) -> list[dict[str, Any]]:
+    """The rows of the latest comparison, the baseline first, then what saves most."""
+    import polars as pl
+
+    rows = lake.scan("comparison").collect()
+    if rows.is_empty():
+        return []
+    last = rows.filter(pl.col("comparison_id") == rows.sort("made_at", "comparison_id")["comparison_id"][-1])
+    order = ["baseline", "saved", "strategy"]
+    return last.sort(order, descending=[True, True, False], nulls_last=True).to_dicts()
+
+
+def write_latest(rows: Sequence[dict[str, Any]]) -> None:
+    """The latest comparison on one screen."""
+    if not rows:
+        write_line("No comparison is kept yet.\nNext: weighbridge compare run FILE, or compare analyse A --lake")
+        return
+    first = rows[0]
+    write_line(
+        f"comparison {first['comparison_id'][:8]} of {shown(first['made_at'], 'made_at')}, {first['model'] or ''}\n"
+    )
+    names = ("strategy", "judgement", "pairs", "measure", "loss", "saved", "attended", "kv_bytes", "seconds", "amount")
+    write_table([*names, "recommended"], [
+        [*(shown(row[name], name) for name in names), "yes" if row["recommended"] else ""] for row in rows
+    ])  # fmt: skip
+
+
+def shown(value: object, name: str) -> object:
+    """A value of a row as people read it."""
+    if isinstance(value, float):
+        return percent(value) if name == "saved" else f"{value:+.3f}" if name == "loss" else f"{value:.2f}"
+    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else value

@@ -1,0 +1,192 @@
+"""`weighbridge compare`: runs with a strategy off and on, on token ids, up to a recommended parameter."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weighbridge.cli.command import WEIGH, Command
+from weighbridge.cli.commands import _comparison
+from weighbridge.cli.exits import CLEAN, FINDINGS
+from weighbridge.cli.options import AsJson, Config, LogLevel
+from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.session import begin, home_of, user_name
+from weighbridge.schemas.enumerations import RecommendationState, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weighbridge.pipeline.compare.gate import Gate
+    from weighbridge.schemas.finding import Finding
+
+compare = typer.Typer(
+    no_args_is_help=True,
+    help="Runs with a strategy off and on: what it saves, what it costs in quality, which one to use.",
+)
+
+Margins = Annotated[
+    list[str] | None,
+    typer.Option("--margin", metavar="MEASURE=LOSS", help="What decides, and the loss you tolerate. May be repeated."),
+]
+Pairs = Annotated[int, typer.Option("--pairs", min=2, help="Fewer pairs are never judged.")]
+Resource = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Rank by attended, kv_bytes, kv_entries, forward, seconds or money."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the resampling.")]
+Hour = Annotated[
+    str | None, typer.Option("--hour", metavar="AMOUNT", help="What an hour of the machine costs, to tell money.")
+]
+Currency = Annotated[str, typer.Option("--currency", help="Of that amount.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with it.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id, as `compare show` lists it.")]
+
+
+@compare.command("analyse")
+def analyse(
+    ctx: typer.Context,
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="A run folder or JSON lines of answers; A#NAME: one of it.")
+    ],
+    second: Annotated[
+        str | None, typer.Argument(metavar="B", help="What is held against it. Default: the other strategies of A.")
+    ] = None,
+    margin: Margins = None,
+    pairs: Pairs = 30,
+    by: Resource = None,
+    seed: Seed = 0,
+    hour: Hour = None,
+    currency: Currency = "USD",
+    lake: Annotated[bool, typer.Option("--lake", help="Keep it in the installation, with what it recommends.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Hold the answers of strategies against those of a baseline, id by id.
+
+    A is a run folder of `compare run`, or a file with one answer a line (`pair`, `strategy`, `output_ids`). Exit 1
+    where a finding is at least a warning. No id and no text is shown.
+    """
+    from weighbridge.pipeline.compare.comparison import compare as hold
+    from weighbridge.pipeline.compare.found import findings
+    from weighbridge.pipeline.compare.record import record
+    from weighbridge.pipeline.compare.told import told
+    from weighbridge.pipeline.run.comparing import chosen
+
+    begin(ctx, config, log_level)
+    home = home_of(ctx, config, log_level) if lake else None
+    off, on = chosen(first, second)
+    found = hold(off, on, _gate(margin, pairs, seed), resource=by, hour=_amount(hour))
+    now = datetime.now(tz=UTC)
+    kept = None if home is None else record(home.lake(), found, now, user_name(), currency=currency)
+    noted = findings(found, now.date()) if kept is None else list(kept.findings)
+    if as_json:
+        write_json({**told(found), "findings": _noted(noted), "comparison": kept.comparison_id if kept else None})
+    else:
+        _comparison.write(found, noted)
+        if kept is not None:
+            write_line(f"\nkept as {kept.comparison_id[:8]}: weighbridge compare show")
+    return _code(noted)
+
+
+@compare.command("show")
+def show(ctx: typer.Context, as_json: AsJson = False, config: Config = None, log_level: LogLevel = None) -> int:
+    """The latest comparison that was kept, and what became of every recommendation."""
+    from weighbridge.pipeline.compare.recommendation import recommendations
+
+    lake = home_of(ctx, config, log_level).lake()
+    rows = _comparison.latest(lake)
+    advice = recommendations(lake).to_dicts()
+    if as_json:
+        write_json({"comparison": rows, "recommendations": advice})
+        return CLEAN
+    _comparison.write_latest(rows)
+    names = ["recommendation_id", "state", "changed_at", "changed_by", "model", "strategy", "parameters", "saved"]
+    if advice:
+        write_line()
+        write_table(
+            ["id", *names[1:]],
+            [
+                [row["recommendation_id"][:8], *(_comparison.shown(row[name], name) for name in names[1:])]
+                for row in advice
+            ],
+        )
+    return CLEAN
+
+
+@compare.command("apply")
+def apply(
+    ctx: typer.Context, number: Id, reason: Reason = None, config: Config = None, log_level: LogLevel = None
+) -> int:
+    """A recommended strategy is in use from now on; the next comparison of it says whether that holds."""
+    return _decide(ctx, number, RecommendationState.APPLIED, reason, config, log_level)
+
+
+@compare.command("refuse")
+def refuse(
+    ctx: typer.Context, number: Id, reason: Reason = None, config: Config = None, log_level: LogLevel = None
+) -> int:
+    """A recommended strategy is not wanted, or no longer."""
+    return _decide(ctx, number, RecommendationState.REFUSED, reason, config, log_level)
+
+
+def _decide(
+    ctx: typer.Context, number: str, state: RecommendationState, reason: str | None, config: Config, log_level: LogLevel
+) -> int:
+    from weighbridge.pipeline.compare.recommendation import decide
+
+    lake = home_of(ctx, config, log_level).lake()
+    made = decide(lake, number, state, datetime.now(tz=UTC), user_name(), reason)
+    write_line(f"{made.recommendation_id[:8]} {made.strategy}: {made.state}")
+    return CLEAN
+
+
+def _gate(margin: list[str] | None, pairs: int, seed: int) -> Gate:
+    from weighbridge.pipeline.compare.gate import Gate
+
+    margins: dict[str, float] = {}
+    for text in margin or ():
+        name, equals, loss = text.partition("=")
+        try:
+            margins[name] = float(loss)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is no margin; write it as MEASURE=LOSS, such as similarity=0.02")
+    return Gate(margins=margins, pairs=pairs, seed=seed)
+
+
+def _amount(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise typer.BadParameter(f"{text!r} is no amount; write it as 2.50") from None
+    if not amount.is_finite() or amount < 0:
+        raise typer.BadParameter(f"{text!r} is no price of an hour; give an amount from 0")
+    return amount
+
+
+def _noted(found: Sequence[Finding]) -> list[dict[str, object]]:
+    return [
+        {
+            "code": each.code,
+            "severity": each.severity,
+            "subject": dict(each.subject),
+            "answers": each.rows,
+            "cause": each.cause,
+            "cure": each.cure,
+        }
+        for each in found
+    ]
+
+
+def _code(found: Sequence[Finding]) -> int:
+    return FINDINGS if any(each.severity in {Severity.WARNING, Severity.ERROR} for each in found) else CLEAN
+
+
+COMMAND = Command("compare", compare, WEIGH, order=6)

@@ -1,0 +1,176 @@
+"""Paired intervals by resampling: bias-corrected and accelerated (BCa, Efron 1987), whole clusters at a time.
+
+The statistic is the mean of paired differences. Clusters (tasks, sessions) are drawn whole, for answers of one cluster
+are not independent. The p-value of a bound is the level at which a one-sided BCa interval would end there.
+
+Where all differences are the same, resampling shows no spread, whatever is true. For measures from 0 to 1 the rule of
+the binomial then says how often a full loss can have gone unseen, and that is the bound; for others there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+RESAMPLES: Final = 2_000
+_NORMAL: Final = NormalDist()
+_ROWS: Final = 128  # resamples drawn at once, so that memory stays bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The mean of paired differences.
+
+    Attributes:
+        pairs, clusters: how many.
+        mean: of the differences; null where there are no pairs.
+        low, high: limits of the interval; null where fewer than two clusters, or nothing to resample, leave it open.
+        level: of the interval, two-sided.
+        draws: means of the resamples in ascending order; empty where there is no spread.
+        bias, acceleration: of BCa.
+        worst: what a pair can lose at most, null where that is not bounded.
+    """
+
+    pairs: int
+    clusters: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    level: float
+    draws: Reals
+    bias: float = 0.0
+    acceleration: float = 0.0
+    worst: float | None = None
+
+    def p_below(self, bound: float) -> float | None:
+        """How compatible the data are with a mean of at most `bound`: small means the mean is above it."""
+        if self.mean is None or self.low is None:
+            return None
+        if not len(self.draws):
+            return self._unseen(bound) if bound < self.mean else 1.0
+        return self._level_at(bound)
+
+    def p_above(self, bound: float) -> float | None:
+        """How compatible the data are with a mean of at least `bound`: small means the mean is below it."""
+        if self.mean is None or self.low is None:
+            return None
+        if not len(self.draws):
+            return self._unseen(bound) if bound > self.mean else 1.0
+        return 1.0 - self._level_at(bound)
+
+    def p_zero(self) -> float | None:
+        """How compatible the data are with no difference, two-sided."""
+        below, above = self.p_below(0.0), self.p_above(0.0)
+        return None if below is None or above is None else min(1.0, 2 * min(below, above))
+
+    def _unseen(self, bound: float) -> float:
+        """No spread: the chance that pairs which differ so much at most never showed."""
+        assert self.mean is not None
+        if self.worst is None:
+            return 0.0
+        share = min(1.0, abs(bound - self.mean) / self.worst)
+        return float((1 - share) ** self.clusters)
+
+    def _level_at(self, bound: float) -> float:
+        """The level whose BCa limit is `bound`; kept off 0 and 1 by one resample.
+
+        Limits are places among the resamples: a bound that none of them reaches is outside of every interval.
+        """
+        many = len(self.draws)
+        below = int(np.searchsorted(self.draws, bound, "left"))
+        equal = int(np.searchsorted(self.draws, bound, "right")) - below
+        if below + equal == 0 or below == many:
+            return 1 / (many + 1) if below == 0 else many / (many + 1)
+        share = min(max((below + equal / 2) / many, 1 / (many + 1)), many / (many + 1))
+        distance = _NORMAL.inv_cdf(share) - self.bias
+        scaled = 1 + self.acceleration * distance
+        if scaled <= 0:  # beyond where the correction can reach
+            return share
+        return min(max(_NORMAL.cdf(distance / scaled - self.bias), 1 / (many + 1)), many / (many + 1))
+
+
+def paired(
+    differences: Sequence[float],
+    clusters: Sequence[str | None] | None = None,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    worst: float | None = None,
+) -> Paired:
+    """Mean and interval of paired differences.
+
+    Args:
+        differences: one per pair.
+        clusters: the cluster of each; a pair without one is a cluster of its own.
+        level: of the two-sided interval.
+        resamples: how many.
+        seed: the same seed gives the same interval.
+        worst: what a pair can lose at most (1 for shares); null where that is not bounded.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    if not len(values):
+        return Paired(0, 0, None, None, None, level, np.empty(0), worst=worst)
+    sums, sizes = _clustered(values, clusters)
+    mean = float(values.sum() / len(values))
+    many = len(sums)
+    if many < 2:
+        return Paired(len(values), many, mean, None, None, level, np.empty(0), worst=worst)
+    if np.all(values == values[0]):
+        reach = 0.0 if worst is None else (1 - ((1 - level) / 2) ** (1 / many)) * worst
+        limits = (mean - reach, mean + reach)
+        return Paired(len(values), many, float(values[0]), *limits, level, np.empty(0), worst=worst)
+    draws = _draws(sums, sizes, resamples, seed)
+    below = (np.count_nonzero(draws < mean) + np.count_nonzero(draws == mean) / 2) / resamples
+    bias = _NORMAL.inv_cdf(min(max(below, 1 / (resamples + 1)), resamples / (resamples + 1)))
+    acceleration = _acceleration(sums, sizes)
+    low, high = (
+        float(np.quantile(draws, _adjusted(tail, bias, acceleration))) for tail in ((1 - level) / 2, (1 + level) / 2)
+    )
+    return Paired(len(values), many, mean, low, high, level, draws, bias, acceleration, worst)
+
+
+def _clustered(values: Reals, clusters: Sequence[str | None] | None) -> tuple[Reals, Reals]:
+    """Per cluster the sum of its differences, and how many there are."""
+    if clusters is None:
+        return values, np.ones(len(values))
+    names = [f"\0{at}" if name is None else name for at, name in enumerate(clusters)]
+    _, where = np.unique(np.asarray(names, dtype=object).astype(str), return_inverse=True)
+    sums = np.bincount(where, weights=values).astype(np.float64)
+    return sums, np.bincount(where).astype(np.float64)
+
+
+def _draws(sums: Reals, sizes: Reals, resamples: int, seed: int) -> Reals:
+    """Means of resamples, in ascending order."""
+    source = np.random.default_rng(seed)
+    many = len(sums)
+    out = np.empty(resamples)
+    for at in range(0, resamples, _ROWS):
+        rows = min(_ROWS, resamples - at)
+        drawn = source.integers(0, many, size=(rows, many), dtype=np.int32)
+        out[at : at + rows] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    out.sort()
+    return out
+
+
+def _acceleration(sums: Reals, sizes: Reals) -> float:
+    """From the means without one cluster each."""
+    left = sizes.sum() - sizes
+    if not left.all():
+        return 0.0
+    means = (sums.sum() - sums) / left
+    off = means.mean() - means
+    spread = float((off**2).sum())
+    return float((off**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+
+
+def _adjusted(tail: float, bias: float, acceleration: float) -> float:
+    distance = bias + _NORMAL.inv_cdf(tail)
+    scaled = 1 - acceleration * distance
+    return tail if scaled <= 0 else _NORMAL.cdf(bias + distance / scaled)

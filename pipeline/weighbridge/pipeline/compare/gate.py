@@ -1,0 +1,85 @@
+"""What decides whether a strategy is worse: measures with margins, a level, and how many pairs it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from weighbridge.pipeline.compare.bootstrap import RESAMPLES, Paired
+from weighbridge.pipeline.compare.measure import BY_NAME, Measure
+from weighbridge.schemas.errors import ConfigError
+
+MARGIN: Final = 0.02
+PAIRS: Final = 30
+# The first that is known of all answers decides where nobody names another: what does not hang on length goes first.
+PREFERRED: Final = ("agreement", "similarity")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What decides.
+
+    Attributes:
+        margins: measure -> loss that is tolerated, in its unit; empty: `PREFERRED`, and the score where there is one.
+        level: of the intervals, two-sided.
+        pairs: fewer are never judged.
+        resamples, seed: of the bootstrap.
+    """
+
+    margins: Mapping[str, float] = field(default_factory=dict)
+    level: float = 0.95
+    pairs: int = PAIRS
+    resamples: int = RESAMPLES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot decide."""
+        for name, margin in self.margins.items():
+            measure = BY_NAME.get(name)
+            if measure is None or not measure.better:
+                able = ", ".join(each.name for each in BY_NAME.values() if each.better)
+                raise ConfigError(f"gate: {name!r} is no measure that can decide; allowed are {able}")
+            if margin <= 0 or (measure.share and margin >= 1):
+                raise ConfigError(f"gate: the margin of {name} is {margin}; give the loss you tolerate, such as 0.02")
+        if not 0.5 < self.level < 1:
+            raise ConfigError(f"gate: level is {self.level}; give one between 0.5 and 1, such as 0.95")
+        if self.resamples < RESAMPLES:
+            raise ConfigError(f"gate: resamples is {self.resamples}; at least {RESAMPLES} are needed")
+        if self.pairs < 2:
+            raise ConfigError(f"gate: pairs is {self.pairs}; at least 2 are needed, and {PAIRS} are usual")
+
+    def of(self, known: frozenset[str]) -> Mapping[str, float]:
+        """The measures that decide, of those that are known, with their margins.
+
+        Raises:
+            ConfigError: the gate names a measure that is not known.
+        """
+        if self.margins:
+            lacking = sorted(set(self.margins) - known)
+            if lacking:
+                raise ConfigError(
+                    f"gate: {lacking[0]} is not known of these answers; known are {', '.join(sorted(known))}"
+                )
+            return self.margins
+        chosen = next((name for name in PREFERRED if name in known), None)
+        names = ([] if chosen is None else [chosen]) + (["score"] if "score" in known else [])
+        return dict.fromkeys(names, MARGIN)
+
+
+def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None, float | None]:
+    """Loss by a measure, with its limits: what is worse is above zero, whichever way the measure points."""
+    mean, low, high = found.mean, found.low, found.high
+    if measure.better < 0:
+        return mean, low, high
+    return (None if mean is None else -mean, None if high is None else -high, None if low is None else -low)
+
+
+def p_worse(measure: Measure, found: Paired, margin: float) -> float | None:
+    """Small: the loss is beyond the margin."""
+    return found.p_above(-margin) if measure.better > 0 else found.p_below(margin)
+
+
+def p_not_worse(measure: Measure, found: Paired, margin: float) -> float | None:
+    """Small: the loss is inside the margin."""
+    return found.p_below(-margin) if measure.better > 0 else found.p_above(margin)

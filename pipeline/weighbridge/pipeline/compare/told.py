@@ -1,0 +1,99 @@
+"""A comparison as plain values: numbers and names, never an id. For JSON, and for what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weighbridge.pipeline.compare.comparison import Compared, Comparison, saved_by
+from weighbridge.pipeline.compare.survival import Step, median, share_at
+
+PLACES: Final = (0, 4, 16, 64, 256, 1024)
+OF_PAIR: Final = (
+    "exact", "prefix", "similarity", "edit", "replaced", "deleted", "inserted", "rouge_1", "rouge_2", "in_order",
+    "moved", "foreign", "moved_blocks",
+)  # fmt: skip
+EDITS: Final = "deleted, inserted and replaced are differences between two answers, not tokens a strategy removed"
+
+
+def told(found: Comparison) -> dict[str, Any]:
+    """The whole comparison."""
+    return {
+        "baseline": found.baseline.name,
+        "model": found.baseline.model,
+        "tokenizer": found.baseline.tokenizer,
+        "floor_measured": found.floor_measured,
+        "margins": dict(found.margins),
+        "level": found.gate.level,
+        "pairs_needed": found.gate.pairs,
+        "resamples": found.gate.resamples,
+        "resource": found.resource,
+        "recommended": found.recommended,
+        "note": EDITS,
+        "strategies": [_strategy(each, found) for each in found.strategies],
+    }
+
+
+def _strategy(each: Compared, found: Comparison) -> dict[str, Any]:
+    return {
+        "strategy": each.side.name,
+        "parameters": dict(each.side.parameters),
+        "implementation": each.side.implementation,
+        "judgement": str(each.judgement),
+        "pairs": len(each.pairs),
+        "unpaired": each.unpaired,
+        "unshown": each.unshown,
+        "saved": saved_by(each, found.resource),
+        "losses": {name: dict(zip(("loss", "low", "high"), loss, strict=True)) for name, loss in each.losses.items()},
+        "p_not_worse": each.p_gate,
+        "measures": {
+            name: {
+                "off": held.off,
+                "on": held.on,
+                "difference": held.found.mean,
+                "low": held.found.low,
+                "high": held.found.high,
+                "pairs": held.found.pairs,
+                "clusters": held.found.clusters,
+                "q": held.q,
+                "unrelated": held.unrelated,
+            }
+            for name, held in each.measured.items()
+        },
+        "passed": {name: table._asdict() for name, table in each.passed.items()},
+        "perplexity": None if each.perplexity is None else dict(zip(("off", "on"), each.perplexity, strict=True)),
+        "divergence": _curve(each.parting),
+        "divergence_of_floor": _curve(each.floor),
+        "savings": {
+            name: {"pairs": held.pairs, "off": held.off, "on": held.on, "saved": held.saved}
+            for name, held in each.saved.items()
+        },
+    }
+
+
+def _curve(steps: Sequence[Step]) -> dict[str, Any]:
+    return {
+        "median": median(steps),
+        "still_equal": {str(place): share_at(steps, place) for place in PLACES},
+        "steps": [step._asdict() for step in steps],
+    }
+
+
+def pair_rows(found: Comparison) -> list[dict[str, Any]]:
+    """One row per strategy and pair: numbers only."""
+    return [
+        {
+            "strategy": each.side.name,
+            "pair": pair.off.pair,
+            "off_length": pair.off_alone.length,
+            "on_length": pair.on_alone.length,
+            **{name: getattr(pair.held, name) for name in OF_PAIR},
+            "floor_exact": None if pair.floor is None else pair.floor.exact,
+            "off_rep_4": pair.off_alone.rep_4,
+            "on_rep_4": pair.on_alone.rep_4,
+            "off_stop": pair.off.stop,
+            "on_stop": pair.on.stop,
+        }
+        for each in found.strategies
+        for pair in each.pairs
+    ]

@@ -1,0 +1,68 @@
+"""`weighbridge compare` on recorded answers, and what becomes of a recommendation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.cli.conftest import Terminal
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    """A baseline that was run twice, a strategy that saves half and changes nothing, and one that spoils everything."""
+    source, lines = Random(4), []
+    for at in range(240):
+        ids = [source.randrange(500) for _ in range(12)]
+        about = {"pair": f"p{at}", "model": "tiny", "attended_dense": 100}
+        lines += [
+            {**about, "strategy": "dense", "output_ids": ids, "attended": 100, "baseline_rerun_identical": True},
+            {**about, "strategy": "half", "output_ids": ids, "attended": 50},
+            {**about, "strategy": "tenth", "output_ids": ids[:1] + [7] * 11, "attended": 10},
+        ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    return path
+
+
+def test_answers_are_compared_kept_and_recommended(weighbridge: Terminal, tmp_path: Path, answers: Path) -> None:
+    home = tmp_path / "home"
+    assert weighbridge("init", home).code == 0
+    at = ("--config", home)
+    assert "No comparison is kept yet" in weighbridge("compare", "show", *at).out
+    ran = weighbridge("compare", "analyse", answers, "--lake", *at)
+    assert ran.code == 1
+    assert "recommended: half" in ran.out
+    assert "warning: strategy_worse, tenth, 240 answers" in ran.out
+    told = weighbridge("compare", "show", "--json", *at).json
+    assert [(row["strategy"], row["judgement"]) for row in told["comparison"]] == [
+        ("dense", None), ("tenth", "worse"), ("half", "not_worse"),
+    ]  # fmt: skip
+    (advice,) = told["recommendations"]
+    assert (advice["state"], advice["strategy"], advice["saved"]) == ("proposed", "half", 0.5)
+    number = advice["recommendation_id"][:8]
+    assert weighbridge("compare", "apply", number, "--reason", "on all hosts", *at).out == f"{number} half: applied\n"
+    refused = weighbridge("compare", "apply", number, *at)
+    assert (refused.code, "is applied; it can only become refused" in refused.err) == (2, True)
+    assert weighbridge("compare", "analyse", answers, "--lake", *at).code == 1
+    assert [row["state"] for row in weighbridge("compare", "show", "--json", *at).json["recommendations"]] == [
+        "verified"
+    ]
+    assert weighbridge("compare", "refuse", number, *at).code == 0
+    log = [row for row in weighbridge("changes", "--json", *at).json if row["kind"] == "strategy"]
+    assert [row["after"] for row in log] == ["proposed", "applied", "verified", "refused"]
+    (worse,) = weighbridge("findings", "ls", "--code", "strategy_worse", "--json", *at).json
+    explained = weighbridge("explain", worse["finding_id"], *at).out
+    assert "comparisons of that day" in explained
+    assert "judgement  worse" in explained or "judgement: worse" in explained
+
+
+def test_nothing_is_shown_of_ids_and_a_wrong_margin_is_refused(weighbridge: Terminal, answers: Path) -> None:
+    told = weighbridge("compare", "analyse", answers, "--margin", "edit=0.1", "--json").json
+    assert (told["margins"], told["recommended"]) == ({"edit": 0.1}, "half")
+    assert "output_ids" not in json.dumps(told)
+    assert weighbridge("compare", "analyse", answers, "--margin", "edit").code == 2
+    assert weighbridge("compare", "analyse", answers, "--hour", "-1").code == 2
+    assert "is no measure that can decide" in weighbridge("compare", "analyse", answers, "--margin", "x=1").err

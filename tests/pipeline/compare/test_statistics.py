@@ -1,0 +1,93 @@
+"""Intervals, tests and curves, against other ways of working them out and against seeded simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weighbridge.pipeline.compare.bootstrap import paired
+from weighbridge.pipeline.compare.mcnemar import exact_p, mcnemar
+from weighbridge.pipeline.compare.multiplicity import benjamini_hochberg, holm
+from weighbridge.pipeline.compare.survival import median, share_at, survival
+from weighbridge.pipeline.compare.symptom import rank_correlation
+
+
+def test_the_interval_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    values = np.random.default_rng(3).gamma(0.7, size=60)
+    ours = paired(values.tolist(), seed=1)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=2000, method="BCa", rng=np.random.default_rng(2))
+    limits = theirs.confidence_interval
+    assert ours.low == pytest.approx(limits.low, rel=0.04)
+    assert ours.high == pytest.approx(limits.high, rel=0.04)
+
+
+def test_a_p_value_is_the_level_at_which_the_interval_ends() -> None:
+    values = np.random.default_rng(5).exponential(size=80).tolist()
+    found = paired(values, seed=1)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.p_below(found.low) == pytest.approx(0.025, abs=0.004)
+    assert found.p_above(found.high) == pytest.approx(0.025, abs=0.004)
+    assert found.p_below(found.low - 1) < 0.002 < 0.99 < (found.p_below(found.high + 1) or 0)  # type: ignore[operator]
+
+
+def test_pairs_of_one_cluster_are_no_independent_witnesses() -> None:
+    source = np.random.default_rng(8)
+    values = np.repeat(source.normal(size=20), 30)
+    alone, together = paired(values.tolist()), paired(values.tolist(), [f"task-{at // 30}" for at in range(600)])
+    assert (alone.clusters, together.clusters) == (600, 20)
+    assert (together.high or 0) - (together.low or 0) > 3 * ((alone.high or 0) - (alone.low or 0))
+
+
+def test_no_spread_promises_no_more_than_so_many_pairs_can() -> None:
+    found = paired([0.0] * 100, worst=1.0)
+    assert found.low == pytest.approx(-(1 - 0.025 ** (1 / 100)))
+    assert found.p_below(-0.05) == pytest.approx(0.95**100)
+    assert paired([0.0] * 100).p_below(-0.05) == 0.0
+    assert paired([0.5], worst=1.0).low is None
+    assert paired([]).mean is None
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0, 0), (1, 0), (5, 1), (13, 13), (40, 80)])
+def test_the_exact_test_is_that_of_a_coin(lost: int, won: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    wanted = stats.binomtest(lost, lost + won).pvalue if lost + won else 1.0
+    assert exact_p(lost, won) == pytest.approx(wanted)
+
+
+def test_pairs_are_counted_by_who_passes() -> None:
+    assert mcnemar([True, True, False, False], [True, False, True, False])[:4] == (1, 1, 1, 1)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_adjusting_keeps_order_and_never_lowers(p: list[float]) -> None:
+    for adjusted in (holm(p), benjamini_hochberg(p)):
+        assert all(1 >= new >= old for new, old in zip(adjusted, p, strict=True))
+        order = sorted(range(len(p)), key=p.__getitem__)
+        assert [adjusted[at] for at in order] == sorted(adjusted)
+    assert min(holm(p)) == pytest.approx(min(1.0, min(p) * len(p)))
+
+
+def test_adjusting_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert benjamini_hochberg([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
+
+
+def test_the_curve_by_hand() -> None:
+    """Six pairs: two part at 3, one ends equal at 5, one parts at 5, two end equal at 9."""
+    steps = survival([(3, True), (3, True), (5, False), (5, True), (9, False), (9, False)])
+    assert [(step.at, step.at_risk, step.parted) for step in steps] == [(3, 6, 2), (5, 4, 1)]
+    assert [step.share for step in steps] == pytest.approx([2 / 3, 1 / 2])
+    assert [share_at(steps, place) for place in (2, 4)] == pytest.approx([1.0, 2 / 3])
+    assert median(steps) == 5
+    assert median(survival([(4, False)])) is None
+
+
+def test_ranks_with_ties_are_those_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    first, second = [1, 2, 2, 3, 9], [0.1, 0.4, 0.2, 0.2, 0.8]
+    assert rank_correlation(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
+    assert rank_correlation([1, 1], [1, 2]) is None
