@@ -4,6 +4,7 @@
 #   ./setup.sh demo [OPTIONS]   install, then run the main job on data the product makes itself (--no-live: without torch)
 #   ./setup.sh test [OPTIONS]   install, then pass the tests (options go to pytest)
 #   ./setup.sh spark [OPTIONS]  install, with pyspark beside it, then pass the tests of the engine Spark
+#   ./setup.sh kvpress [OPTIONS] install, with kvpress and the transformers it needs beside it, then pass its tests
 #   ./setup.sh install [EXTRA]  only install, into .venv
 #
 # As root it installs missing system packages (python3-venv; for the tests chromium and postgresql; for those of Spark
@@ -107,6 +108,18 @@ in_memory() { # COMMAND...: with its temporary files in memory; they are kept wh
     exit "$code"
 }
 
+# Like pyspark: kvpress 0.5.5 excludes our transformers. Without dependencies, so that torch is not installed twice.
+KVPRESS_PINS="kvpress==0.5.5 transformers==5.2.0 tokenizers==0.22.2 huggingface-hub==1.33.0 cachetools==5.5.2
+    datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19 xxhash==4.1.0 pandas==3.1.1 fire==0.7.1 termcolor==3.3.0"
+install_kvpress() {
+    if [ "$(cat "$VENV/kvpress/.installed" 2>/dev/null)" = "$KVPRESS_PINS" ]; then return 0; fi
+    say "setup: installing kvpress into $VENV/kvpress (a minute)"
+    rm -rf "$VENV/kvpress"
+    # shellcheck disable=SC2086 - the pins are words
+    "$VENV/bin/python" -m pip install --quiet --no-deps --target "$VENV/kvpress" $KVPRESS_PINS </dev/null
+    printf '%s\n' "$KVPRESS_PINS" >"$VENV/kvpress/.installed"
+}
+
 find_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
 job="${1:-}"
@@ -137,11 +150,18 @@ spark)
     mapfile -t files < <(grep -rlF --include='*.py' 'pytest.mark.spark' tests)
     in_memory "$VENV/bin/pytest" -q -n 0 -m spark "$@" "${files[@]}"
     ;;
+kvpress)
+    install pipeline,report,ids,postgres,models,serving,peers,dev
+    install_kvpress
+    # Asked for by name, none of them is skipped.
+    export WEIGHBRIDGE_KVPRESS=1 PYTHONPATH="$(cd "$VENV" && pwd)/kvpress" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+    in_memory "$VENV/bin/pytest" -q -n 0 -m system "$@" tests/capture/adapters/test_kvpress.py
+    ;;
 install)
     install "${1:-pipeline,report,ids,postgres,models,serving,peers,dev}"
     ;;
 *)
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

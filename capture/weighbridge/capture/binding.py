@@ -237,14 +237,19 @@ class Attempt:
         return recorder.offer_pair(self, prompt, output)
 
     def offer_trace(
-        self, events: Events, strategy: Strategy | None = None, *, child: int = 0, held_bytes: int = 0
+        self,
+        events: Events,
+        strategy: Strategy | Sequence[Strategy] | None = None,
+        *,
+        child: int = 0,
+        held_bytes: int = 0,
     ) -> bool:
         """Hand over what a sparse strategy did to its tokens (level 2 and up), by reference. Never raises.
 
         Args:
             events: state events whose `seq` count from 0, or a call that makes them; it is called off the request
                 path, once.
-            strategy: what it was.
+            strategy: what it was; several where several worked together.
             child: the choice, beam or iteration it is about.
             held_bytes: what the call keeps in memory until then.
 

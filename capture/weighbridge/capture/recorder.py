@@ -270,7 +270,12 @@ class Recorder(Records):
         return -1
 
     def offer_trace(
-        self, attempt: Attempt, events: Events, strategy: Strategy | None, child: int, held_bytes: int
+        self,
+        attempt: Attempt,
+        events: Events,
+        strategy: Strategy | Sequence[Strategy] | None,
+        child: int,
+        held_bytes: int,
     ) -> bool:
         """`Attempt.offer_trace`. Never raises."""
         try:

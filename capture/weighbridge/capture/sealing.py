@@ -120,8 +120,7 @@ def content_tables(content: ContentFile, written: datetime) -> dict[str, pa.Tabl
     for about, block in content.blocks:
         if "trace" in about:
             events += _events(about, block, source)
-            if about["strategy"] is not None:
-                strategies[about["strategy"]["strategy_id"]] = about["strategy"]
+            strategies |= {each["strategy_id"]: each for each in about["strategies"]}
             continue
         offset = 0
         for place, run in enumerate(about["runs"]):

@@ -51,7 +51,7 @@ class _Waiting:
     level: int
     cost: int
     events: Events
-    strategy: Strategy | None
+    strategies: tuple[Strategy, ...]
 
 
 class Traces:
@@ -71,7 +71,12 @@ class Traces:
         self._queue: deque[_Waiting] = deque()
 
     def offer(
-        self, attempt: Attempt, events: Events, strategy: Strategy | None, child: int = 0, held_bytes: int = 0
+        self,
+        attempt: Attempt,
+        events: Events,
+        strategy: Strategy | Sequence[Strategy] | None,
+        child: int = 0,
+        held_bytes: int = 0,
     ) -> bool:
         """Hand over a trace by reference; whether it will follow. Below level 2 nothing is wanted, and nothing lost."""
         level = attempt.level
@@ -81,13 +86,14 @@ class Traces:
             self._losses.count(GapReason.NO_KEY, 1)
             return False
         key = attempt.key
+        given = (strategy,) if isinstance(strategy, Strategy) else tuple(strategy or ())
         self._expect(_SLOT.pack(Kind.TRACE, *key, child, 1, attempt.arrived_us) + bytes(SLOT - _SLOT.size))
         known = () if callable(events) else events
         cost = held_bytes + _EVENT_BYTES + sum(_EVENT_BYTES + len(event.payload or b"") for event in known)
         if not self._room.reserve(cost):
             self._losses.count(GapReason.BUFFER_FULL, 0)
             return False
-        self._queue.append(_Waiting(attempt.content_place(), key, child, level, cost, events, strategy))
+        self._queue.append(_Waiting(attempt.content_place(), key, child, level, cost, events, given))
         return True
 
     def drain(self, write: Callable[[bytes], GapReason | None]) -> None:
@@ -127,7 +133,7 @@ class Traces:
             "key": key_name,
             "trace": [*waiting.key, waiting.child],
             "events": shown_rows(events),
-            "strategy": None if waiting.strategy is None else waiting.strategy.columns(),
+            "strategies": [strategy.columns() for strategy in waiting.strategies],
         }
         # A trace without events was announced; its frame says that it came.
         return frame(about, seal_block(key, block_name(key_name, block), pack_events(events)) if events else b"")

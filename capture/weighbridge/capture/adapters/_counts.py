@@ -11,7 +11,8 @@ UNKNOWN: Final = -1
 COUNTS: Final = (
     "input_computed", "cached_local", "cached_external", "prefill_computed", "output_computed", "output_delivered",
     "withheld_end_token", "drafted", "accepted", "rejected", "bonus", "undrafted", *ACCEPTED_STEPS, "recomputed",
-    "verify_width", "padding", "forward", "queue_us", "prefill_us", "first_token_us", "decode_us", "total_us",
+    "verify_width", "padding", "forward", "attended", "attended_dense", "kv_appended", "kv_evicted", "kv_merged",
+    "kv_kept", "queue_us", "prefill_us", "first_token_us", "decode_us", "total_us",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
+from weighbridge.capture.adapters._press_trace import PressTrace
 from weighbridge.capture.adapters._speculation import Drafts
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.wire.carried import answering
@@ -29,6 +30,7 @@ class Call:
         prepared: how often they were prepared; a model that generates in several passes does it for each.
         first_ns: when the first token could be read, 0 where that was not seen.
         ignored: it runs inside another call, as that of an assistant does.
+        sparse: what a press did to its cache, where one is watched.
         batched: it became a call of `generate_batch()`, whose attempts are its own.
     """
 
@@ -43,6 +45,7 @@ class Call:
     first_ns: int = 0
     ignored: bool = False
     batched: bool = False
+    sparse: PressTrace | None = None
 
 
 current: ContextVar[Call | None] = ContextVar("weighbridge_generate", default=None)

@@ -11,12 +11,13 @@ from weighbridge.capture.adapters._counts import UNKNOWN, stated
 from weighbridge.capture.adapters._generate_arguments import Arguments, prompts
 from weighbridge.capture.adapters._generate_call import Call, attempts
 from weighbridge.capture.adapters._generation import Asked, Row, Work, rows, work
-from weighbridge.capture.adapters._speculation import drafting
+from weighbridge.capture.adapters._speculation import add_drafts, drafting
 from weighbridge.capture.adapters._token_runs import offer
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.context import Parameters
 from weighbridge.capture.layout import outcome_word
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason
+from weighbridge.schemas.trace import StateEvent, Trace
 
 
 @dataclass(slots=True)
@@ -101,10 +102,32 @@ class Reading:
             ]
             ids = self._arguments.prompt(index, prompt)
             expected = offer(attempt, ids, outputs, zip(drafts.starts, drafts.ids, strict=False))
+            self._trace(attempt, index)
         finishes = {row.finish for row in own}
         finish = finishes.pop() if len(finishes) == 1 else FinishReason.OTHER
-        known = self._known(prompt, own, self._work(prompt, own, found))
+        known = self._known(index, prompt, own, self._work(prompt, own, found))
         attempt.finish(outcome_word(AttemptStatus.SUCCEEDED, finish), stated(known), None, expected)
+
+    def _trace(self, attempt: Attempt, index: int) -> None:
+        """What speculation and a press did, off the request path."""
+        drafts, sparse = self._call.drafts, self._call.sparse
+        if not drafts.starts and sparse is None:
+            return
+
+        def events() -> list[StateEvent]:
+            trace = Trace()
+            if sparse is not None:
+                sparse.add_to(trace, index)
+            if drafts.strategy is not None:
+                trace.strategy_id = drafts.strategy.strategy_id
+            add_drafts(trace, drafts)
+            return trace.events
+
+        strategies = [
+            each for each in (drafts.strategy, None if sparse is None else sparse.strategy) if each is not None
+        ]
+        held = 0 if sparse is None else sparse.held_bytes
+        attempt.offer_trace(events, strategies, held_bytes=held + 64 * len(drafts.starts))
 
     def _work(self, prompt: int, own: list[Row], found: _Read) -> Work:
         if self._arguments.both_ways:
@@ -113,7 +136,7 @@ class Reading:
         computed = [row.computed for row in own]
         return work(prompt, prompt if width is None else width, found.steps, computed, found.asked, self._call.drafts)
 
-    def _known(self, prompt: int, own: list[Row], done: Work) -> dict[str, int]:
+    def _known(self, index: int, prompt: int, own: list[Row], done: Work) -> dict[str, int]:
         counts = {
             "input_computed": prompt,
             "recomputed": done.recomputed,
@@ -126,6 +149,8 @@ class Reading:
         outputs = _outputs(own)
         if self._seen:
             counts |= drafting(self._call.drafts, outputs.get("output_computed", UNKNOWN))
+        if self._call.sparse is not None:
+            counts |= self._call.sparse.counts(index)
         return counts | outputs | self._times
 
 

@@ -1,0 +1,211 @@
+"""Presses of kvpress 0.5: which KV entries they keep, evict or mask, per layer and head.
+
+    press = SnapKVPress(compression_ratio=0.5)
+    with kvpress.install(press) as watched:
+        with press(model):
+            model.generate(...)            # watched by the adapter of transformers, it becomes part of that attempt
+    watched.traces[-1].add_to(Trace())     # or read it yourself
+
+The hook of the press is wrapped; what it returns and stores is what it would have been. While it runs, the rows it
+takes out of the cache are followed by index, so scores are not computed again, no value is copied, and every press that
+gathers, slices or concatenates is covered, nested and decoding-time ones included: positions are those of the sequence.
+A press that masks (`masked_key_indices`: AdaKV, CriticalAdaKV) leaves the cache whole; what it masked is told as MASK.
+Channels (ThinK) are no tokens: no event. What MergingPress folds a value into is not told, only what it evicts.
+
+Not seen: quantised caches, presses that work after the `with` block has ended (KVzip). Where rows went that could not
+be followed, the event is a count. Run with kvpress 0.5.5, transformers 5.2 and torch 2.13.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from weighbridge.capture.adapters._followed import Followed, following
+from weighbridge.capture.adapters._generate_call import Call, current
+from weighbridge.capture.adapters._method import Method
+from weighbridge.capture.adapters._press_trace import Layer, PressTrace
+from weighbridge.capture.adapters.adapter import Adapter, Installed, put_attribute
+from weighbridge.capture.guard import Guard
+from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.strategy import Strategy, Value
+
+if TYPE_CHECKING:
+    from weighbridge.capture.recorder import Recorder
+
+_KEPT: Final = 8
+_FAMILIES: Final = {
+    "StreamingLLMPress": "position",
+    "SimLayerKVPress": "position",
+    "DuoAttentionPress": "mask",
+    "AdaKVPress": "mask",
+    "CriticalAdaKVPress": "mask",
+    "DMSPress": "mask",
+    "KVzipPress": "mask",
+    "MergingPress": "merging",
+    "ThinKPress": "channels",
+}
+# Presses that touch no token.
+_TOKENLESS: Final = ("ThinKPress",)
+
+
+class WatchedPress(Installed):
+    """A press that is watched.
+
+    Attributes:
+        traces: of the last generations, the latest last.
+    """
+
+    def __init__(self, *, supported: bool) -> None:
+        super().__init__(supported=supported)
+        self.traces: deque[PressTrace] = deque(maxlen=_KEPT)
+
+    def __enter__(self) -> WatchedPress:
+        return self
+
+
+def install(press: Any, recorder: Recorder | None = None) -> WatchedPress:
+    """Watch a press until the answer is removed or its `with` block ends. Call it before `press(model)`.
+
+    Args:
+        press: a press of kvpress.
+        recorder: where it is counted that this version was not run with; generations are those of the adapter of
+            transformers.
+
+    Raises:
+        ConfigError: it is no press, or is watched already.
+    """
+    original = getattr(press, "forward_hook", None)
+    if not callable(original) or not dataclasses.is_dataclass(press):
+        raise ConfigError(
+            f"{type(press).__name__} is no press of kvpress; pass the press that is called with the model"
+        )
+    if isinstance(original, _Hook):
+        raise ConfigError("this press is watched already; remove that first")
+    supported = ADAPTER.supports(ADAPTER.version()) if recorder is None else ADAPTER.admit(recorder)
+    watched = WatchedPress(supported=supported)
+    if supported:
+        put_attribute(watched, press, "forward_hook", _Hook(press, watched.traces))
+    return watched
+
+
+def strategy(press: Any, config: Any = None, *, model_revision: str | None = None) -> Strategy:
+    """The strategy of a press: class and parameters, those of the presses inside it under `name.parameter`.
+
+    Args:
+        config: the model's, for its geometry.
+        model_revision: revision of the weights.
+    """
+    name = type(press).__name__
+    return Strategy(
+        name,
+        _FAMILIES.get(name, "score"),
+        dict(_parameters(press, "")),
+        token_events=name not in _TOKENLESS,
+        library="kvpress",
+        library_version=_version("kvpress"),
+        model_revision=model_revision,
+        layers=getattr(config, "num_hidden_layers", None),
+        query_heads=getattr(config, "num_attention_heads", None),
+        kv_heads=getattr(config, "num_key_value_heads", None),
+    )
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _parameters(press: Any, prefix: str) -> Iterator[tuple[str, Value]]:
+    for each in dataclasses.fields(press):
+        if each.init and not each.name.startswith("_"):
+            yield from _values(prefix + each.name, getattr(press, each.name, None))
+
+
+def _values(name: str, value: Any) -> Iterator[tuple[str, Value]]:
+    """Numbers and nested presses; anything else (tensors, texts, paths) is left out."""
+    if dataclasses.is_dataclass(value):
+        yield f"{name}.class", type(value).__name__
+        yield from _parameters(value, f"{name}.")
+    elif isinstance(value, bool | int | float) or value is None:
+        yield name, value
+    elif isinstance(value, list | tuple) and len(value) <= 256:
+        for index, each in enumerate(value):
+            yield from _values(f"{name}.{index}", each)
+
+
+class _Hook(Method):
+    """The hook of a press, watched; torch calls it after each attention layer."""
+
+    def __init__(self, press: Any, traces: deque[PressTrace]) -> None:
+        super().__init__(press, "forward_hook")
+        self._traces = traces
+        self._call: Call | None = None
+        self._trace = PressTrace()
+
+    def __call__(self, module: Any, inputs: Any, kwargs: dict[str, Any], output: Any) -> Any:
+        followed = layer = held = None
+        with Guard("kvpress.before"):
+            held = _cache_layer(module, kwargs)
+            if held is not None:
+                layer = self._layer(module, int(kwargs["hidden_states"].shape[1]), held.keys)
+                positions = layer.current(held.keys.device)
+                if positions is not None:
+                    followed = Followed()
+                    followed.add(held.keys, positions)
+                    followed.add(held.values, positions)
+        if followed is None:
+            answer = self.original(module, inputs, kwargs, output)
+        else:
+            with following()(followed):
+                answer = self.original(module, inputs, kwargs, output)
+        with Guard("kvpress.after"):
+            if layer is not None:
+                _read(layer, held, followed, module)
+        return answer
+
+    def _layer(self, module: Any, width: int, keys: Any) -> Layer:
+        """The layer's account, with what this pass wrote."""
+        index, call = int(module.layer_idx), current.get()
+        first = int(keys.shape[2]) == width
+        if call is not self._call or (first and index in self._trace.layers) or not self._traces:
+            self._call = call
+            described = strategy(self.model, getattr(module, "config", None))
+            self._trace = PressTrace(described, merges=type(self.model).__name__ == "MergingPress")
+            self._traces.append(self._trace)
+            if call is not None:
+                call.sparse = self._trace
+        layer = self._trace.layers.setdefault(index, Layer())
+        layer.wrote(keys, width)
+        return layer
+
+
+def _cache_layer(module: Any, kwargs: dict[str, Any]) -> Any:
+    """The layer of the cache, None where its keys are not at hand (quantised, or no cache)."""
+    cache = kwargs.get("past_key_values")
+    held = None if cache is None else cache.layers[module.layer_idx]
+    keys = getattr(held, "keys", None)
+    return held if getattr(keys, "ndim", 0) == 4 and hasattr(held, "values") else None
+
+
+def _read(layer: Layer, held: Any, followed: Followed | None, module: Any) -> None:
+    """What the hook left in the cache."""
+    rows = int(held.keys.shape[2]) if held.keys.ndim == 4 else layer.rows
+    if rows != layer.rows:
+        kept = None
+        if followed is not None:
+            kept = followed.positions(held.keys)
+            if kept is None:
+                kept = followed.positions(held.values)
+        layer.lost(rows, kept)
+    masked = getattr(module, "masked_key_indices", None)
+    if masked is not None:
+        layer.masked = masked
+
+
+ADAPTER: Final = Adapter(name="kvpress", framework="kvpress", first="0.5.5", below="0.5.6", install=install)
