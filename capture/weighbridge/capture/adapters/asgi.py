@@ -25,6 +25,7 @@ from weighbridge.capture.wire.carried import Answering, Names, answering, named
 from weighbridge.capture.wire.exchange import Exchange, Exchanges
 from weighbridge.capture.wire.recounts import MOST_ONE, Recounter, Recounts
 from weighbridge.capture.wire.sieve import Sieve
+from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey, framed, new_attempt_id
 
 if TYPE_CHECKING:
@@ -230,7 +231,12 @@ def install(app: Any, recorder: Recorder, **settings: Any) -> Installed:
     Args:
         app: the application; its middleware stack is wrapped until the answer's `remove()`.
         settings: those of `CaptureMiddleware`.
+
+    Raises:
+        ConfigError: this recorder watches the application already.
     """
+    if isinstance(app.middleware_stack, CaptureMiddleware) and app.middleware_stack.exchanges.recorder is recorder:
+        raise ConfigError("this application is watched already by this recorder; remove that first")
     installed = Installed(supported=ADAPTER.admit(recorder))
     if app.middleware_stack is None:
         app.middleware_stack = app.build_middleware_stack()
