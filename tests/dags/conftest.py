@@ -42,6 +42,7 @@ CRONS = ("5 2 * * *", "30 2 * * *", "5 6 * * *")
 YEAR = ("2026-01-01T00:00:00+00:00", "2026-12-31T23:59:59+00:00")
 SLOW_S = 600
 _HERE = Path(__file__).parent
+_RUNNING: list[subprocess.Popen[bytes]] = []
 _SILENT = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
 # What a server does on the side and no test looks at.
 _IDLE = ("SCHEDULER", "LATE_RUNS", "PAUSE_EXPIRATIONS", "CANCELLATION_CLEANUP", "FOREMAN")
@@ -54,8 +55,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything of this folder goes to one process, and starts servers."""
     for item in items:
         if _HERE in item.path.parents:
-            item.add_marker(PREFECT)
+            item.add_marker(PREFECT, append=False)  # before the group of its module, if it has one
             item.add_marker(pytest.mark.system)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """With the last test of this folder its servers end: idle ones would take part of a core from all tests to come."""
+    if nextitem is None or _HERE not in nextitem.path.parents:
+        for process in list(_RUNNING):
+            ended(process)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -155,7 +164,7 @@ def until(holds: Callable[[], bool], what: str, seconds: float = SLOW_S) -> None
 def started(arguments: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     """A process of Prefect in a group of its own, what it says in a file."""
     with log.open("wb") as file:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "prefect", *arguments],
             env=dict(env),
             cwd=log.parent,
@@ -163,10 +172,15 @@ def started(arguments: list[str], env: Mapping[str, str], log: Path) -> subproce
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _RUNNING.append(process)
+    return process
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """End a process and those it started, and no others."""
+    """End a process and those it started, and no others; one that was ended before is left alone."""
+    if process not in _RUNNING:
+        return
+    _RUNNING.remove(process)
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sign)
