@@ -5,16 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
-from weighbridge.capture.adapters._press_trace import PressTrace
 from weighbridge.capture.adapters._speculation import Drafts
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.wire.carried import answering
 from weighbridge.schemas.identity import AttemptKey
+from weighbridge.schemas.strategy import Strategy
+from weighbridge.schemas.trace import Trace
 
 _KEPT: Final = 256
+
+
+class Told(Protocol):
+    """What a strategy did to the tokens of a call: read once it is over."""
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """What it was."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """What it keeps in memory until its events are made."""
+        ...
+
+    def counts(self, row: int = 0, /) -> dict[str, int]:
+        """The counts of level 1 for one row of the batch."""
+        ...
+
+    def add_to(self, trace: Trace, row: int = 0, /) -> None:
+        """Add the state events of one row of the batch."""
+        ...
 
 
 @dataclass(slots=True)
@@ -30,7 +53,7 @@ class Call:
         prepared: how often they were prepared; a model that generates in several passes does it for each.
         first_ns: when the first token could be read, 0 where that was not seen.
         ignored: it runs inside another call, as that of an assistant does.
-        sparse: what a press did to its cache, where one is watched.
+        told: what was done to its tokens, by each that watched.
         batched: it became a call of `generate_batch()`, whose attempts are its own.
     """
 
@@ -45,7 +68,7 @@ class Call:
     first_ns: int = 0
     ignored: bool = False
     batched: bool = False
-    sparse: PressTrace | None = None
+    told: list[Told] = field(default_factory=list)
 
 
 current: ContextVar[Call | None] = ContextVar("weighbridge_generate", default=None)

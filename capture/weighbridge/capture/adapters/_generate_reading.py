@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weighbridge.capture.adapters._cache_rules import CacheTrace, Geometry, geometry, passes
 from weighbridge.capture.adapters._counts import UNKNOWN, stated
 from weighbridge.capture.adapters._generate_arguments import Arguments, prompts
-from weighbridge.capture.adapters._generate_call import Call, attempts
+from weighbridge.capture.adapters._generate_call import Call, Told, attempts
 from weighbridge.capture.adapters._generation import Asked, Row, Work, rows, work
+from weighbridge.capture.adapters._press_trace import PressTrace
 from weighbridge.capture.adapters._speculation import add_drafts, drafting
 from weighbridge.capture.adapters._token_runs import offer
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.context import Parameters
+from weighbridge.capture.guard import Guard
 from weighbridge.capture.layout import outcome_word
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason
+from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.trace import StateEvent, Trace
 
 
@@ -54,11 +60,15 @@ class Reading:
         self._number = number
         # Where one pass was seen, prepared by the framework itself.
         self._seen = self._call.prepared == 1 and not arguments.custom
+        self._layers: Geometry | None = None
+        self._strategy: Strategy | None = None
         self._times = times(self._call) if self._seen else {"total_us": times(self._call)["total_us"]}
 
     def finish(self, result: Any) -> None:
         """Write the attempts of the call."""
         found = self._read(getattr(result, "sequences", result))
+        self._layers = self._geometry(found)
+        self._strategy = None if self._layers is None else self._layers.strategy(_version())
         count = self._arguments.prompts
         if count is None:
             count = 1 if found is None else max(1, len(found.rows) // self._arguments.choices)
@@ -93,6 +103,7 @@ class Reading:
                 known = {"input_computed": prompt} | _outputs([row])
                 attempt.binding.recorder.finish_child(attempt, child, kind, word, stated(known))
         expected = UNKNOWN
+        told = [self._told(prompt, row, found) for row in own]
         if attempt.level >= 2:
             drafts = self._call.drafts
             outputs = [
@@ -102,32 +113,56 @@ class Reading:
             ]
             ids = self._arguments.prompt(index, prompt)
             expected = offer(attempt, ids, outputs, zip(drafts.starts, drafts.ids, strict=False))
-            self._trace(attempt, index)
+            for child, (at, each) in enumerate(zip(mine, told, strict=True), 1):
+                self._trace(attempt, at, each, child if len(own) > 1 else 0)
         finishes = {row.finish for row in own}
         finish = finishes.pop() if len(finishes) == 1 else FinishReason.OTHER
-        known = self._known(index, prompt, own, self._work(prompt, own, found))
+        known = self._known(prompt, own, self._work(prompt, own, found)) | _added(mine, told)
         attempt.finish(outcome_word(AttemptStatus.SUCCEEDED, finish), stated(known), None, expected)
 
-    def _trace(self, attempt: Attempt, index: int) -> None:
-        """What speculation and a press did, off the request path."""
-        drafts, sparse = self._call.drafts, self._call.sparse
-        if not drafts.starts and sparse is None:
+    def _told(self, prompt: int, row: Row, found: _Read) -> list[Told]:
+        """What was done to the tokens of a sequence: what was watched; else what a plain cache comes to."""
+        told = list(self._call.told)
+        if any(isinstance(each, PressTrace) for each in told):
+            return told
+        with Guard("transformers.cache"):
+            if self._layers is not None and row.computed > 0 and prompt >= 0:
+                steps, asked = found.steps, found.asked
+                seen, done = passes(prompt, row.computed, steps, cached=asked.cached, drafts=self._call.drafts)
+                told.insert(0, CacheTrace(self._layers, seen, done, asked.cached, self._strategy))
+        return told
+
+    def _geometry(self, found: _Read | None) -> Geometry | None:
+        """The layers of the model, where what they hold follows from its configuration."""
+        plain = found is not None and not found.asked.odd and found.asked.beams == 1
+        if not plain or not self._seen or not self._call.fresh or self._arguments.both_ways:
+            return None
+        with Guard("transformers.geometry"):
+            kwargs = self._arguments.kwargs
+            given = kwargs.get("cache", kwargs.get("past_key_values"))
+            return geometry(
+                self._arguments.model.config, given, getattr(self._call.config, "cache_implementation", None)
+            )
+        return None
+
+    def _trace(self, attempt: Attempt, index: int, told: list[Told], child: int = 0) -> None:
+        """Hand over what speculation and others did; the events are made off the request path."""
+        drafts = self._call.drafts
+        if not drafts.starts and not told:
             return
 
         def events() -> list[StateEvent]:
             trace = Trace()
-            if sparse is not None:
-                sparse.add_to(trace, index)
+            for each in told:
+                each.add_to(trace, index)
             if drafts.strategy is not None:
                 trace.strategy_id = drafts.strategy.strategy_id
             add_drafts(trace, drafts)
             return trace.events
 
-        strategies = [
-            each for each in (drafts.strategy, None if sparse is None else sparse.strategy) if each is not None
-        ]
-        held = 0 if sparse is None else sparse.held_bytes
-        attempt.offer_trace(events, strategies, held_bytes=held + 64 * len(drafts.starts))
+        strategies = [each for each in (drafts.strategy, *(each.strategy for each in told)) if each is not None]
+        held = sum(each.held_bytes for each in told) + 64 * len(drafts.starts)
+        attempt.offer_trace(events, strategies, child=child, held_bytes=held)
 
     def _work(self, prompt: int, own: list[Row], found: _Read) -> Work:
         if self._arguments.both_ways:
@@ -136,7 +171,7 @@ class Reading:
         computed = [row.computed for row in own]
         return work(prompt, prompt if width is None else width, found.steps, computed, found.asked, self._call.drafts)
 
-    def _known(self, index: int, prompt: int, own: list[Row], done: Work) -> dict[str, int]:
+    def _known(self, prompt: int, own: list[Row], done: Work) -> dict[str, int]:
         counts = {
             "input_computed": prompt,
             "recomputed": done.recomputed,
@@ -149,9 +184,12 @@ class Reading:
         outputs = _outputs(own)
         if self._seen:
             counts |= drafting(self._call.drafts, outputs.get("output_computed", UNKNOWN))
-        if self._call.sparse is not None:
-            counts |= self._call.sparse.counts(index)
         return counts | outputs | self._times
+
+
+@functools.cache
+def _version() -> str:
+    return importlib.metadata.version("transformers")
 
 
 def _outputs(own: Sequence[Row]) -> dict[str, int]:
@@ -160,6 +198,18 @@ def _outputs(own: Sequence[Row]) -> dict[str, int]:
         return {}
     output, ends = sum(row.computed for row in own), sum(row.end_token for row in own)
     return {"output_computed": output, "output_delivered": output - ends, "withheld_end_token": ends}
+
+
+def _added(mine: Sequence[int], told: Sequence[list[Told]]) -> dict[str, int]:
+    """The counts of all sequences of a prompt, added; one that is not known for each of them is not known."""
+    each = []
+    for at, of_it in zip(mine, told, strict=True):
+        counts: dict[str, int] = {}
+        for one in of_it:
+            counts |= one.counts(at)
+        each.append(counts)
+    names = set(each[0]).intersection(*each) if each else set()
+    return {name: sum(c[name] for c in each) for name in names if min(c[name] for c in each) >= 0}
 
 
 def times(call: Call) -> dict[str, int]:

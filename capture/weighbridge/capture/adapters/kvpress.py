@@ -179,7 +179,7 @@ class _Hook(Method):
             self._trace = PressTrace(described, merges=type(self.model).__name__ == "MergingPress")
             self._traces.append(self._trace)
             if call is not None:
-                call.sparse = self._trace
+                call.told.append(self._trace)
         layer = self._trace.layers.setdefault(index, Layer())
         layer.wrote(keys, width)
         return layer
