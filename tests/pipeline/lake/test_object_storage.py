@@ -73,7 +73,7 @@ def bucket(emulator: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def whole_road(home: Home) -> dict[str, str]:
     """Ingest, price, reconcile, validate, report; the digest of every table that does not hold times of runs."""
-    simulate(home.spool, attempts=200, seed=3, key=home.key)
+    simulate(home.spool, attempts=200, seed=3, days=10, key=home.key)
     take_in(home, sorted(home.spool.glob("*.segment")), Intake(day=START))
     lake = home.lake()
     months = all_months(lake)
