@@ -58,7 +58,12 @@ def by_hand(prompt: int, new: int, window: int | None) -> int:
 
 def hybrid(frameworks: tuple[Any, Any]) -> Any:
     kinds = ["sliding_attention", "full_attention", "sliding_attention"]
-    more = {"num_hidden_layers": 3, "layer_types": kinds, "sliding_window": 5, "use_sliding_window": True}
+    more: dict[str, Any] = {
+        "num_hidden_layers": 3,
+        "layer_types": kinds,
+        "sliding_window": 5,
+        "use_sliding_window": True,
+    }
     return tiny(frameworks, "Qwen2", **more)
 
 

@@ -19,6 +19,7 @@ from weighbridge.schemas.trace import Rule, Trace
 
 _FULL: Final = "full_attention"
 _SLIDING: Final = "sliding_attention"
+_PLAIN: Final = (None, "eager", "sdpa", "flex_attention", *(f"flash_attention_{n}" for n in (2, 3, 4)))
 _LAYERS: Final = {
     "DynamicLayer": False,
     "StaticLayer": False,
@@ -37,6 +38,7 @@ class Geometry:
         heads: key-value heads of each.
         query_heads: query heads of each.
         static: the cache is allocated at once.
+        plain: the attention is the framework's own, so windows say what it reads.
     """
 
     windows: tuple[int | None, ...]
@@ -44,6 +46,7 @@ class Geometry:
     heads: int
     query_heads: int
     static: bool
+    plain: bool = True
 
     def strategy(self, version: str | None) -> Strategy | None:
         """The strategy it is; None where it is dense and grows as needed."""
@@ -95,7 +98,7 @@ def geometry(config: Any, cache: Any = None, implementation: str | None = None) 
         None if window is None or not slide else window if static else window - 1
         for window, slide in zip(windows, slides, strict=True)
     )
-    return Geometry(windows, kept, heads, query_heads, static)
+    return Geometry(windows, kept, heads, query_heads, static, getattr(text, "_attn_implementation", None) in _PLAIN)
 
 
 def _windows(text: Any, layers: Any) -> tuple[int | None, ...] | None:
@@ -137,7 +140,7 @@ class CacheTrace:
         layers = self.layers
         dense = sum(_read(first, width, None) for first, width in self.passes)
         read = sum(_read(first, width, window) for window in layers.windows for first, width in self.passes)
-        told = {"attended": read // len(layers.windows), "attended_dense": dense}
+        told = {"attended_dense": dense} | ({"attended": read // len(layers.windows)} if layers.plain else {})
         if not self.cached:
             return told
         appended = sum(width for _, width in self.passes) * len(layers.windows)
@@ -164,7 +167,7 @@ class CacheTrace:
             if kept is not None:
                 rule = Rule(0, kept, standing=True)
                 trace.add(Axis.STORE, Operation.KEEP_ONLY, rule, width=self.seen, phase=Phase.DECODE, **each)  # type: ignore[arg-type]
-            if window is not None:
+            if window is not None and layers.plain:
                 rule = Rule(0, window, standing=True)
                 trace.add(Axis.ATTEND, Operation.SELECT, rule, width=self.seen, phase=Phase.DECODE, **each)  # type: ignore[arg-type]
 
