@@ -34,8 +34,8 @@ def _analysed(path: Path) -> tuple[Rows, Comparison]:
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         rows[row["strategy"]][row["pair"]] = row
-    off, on = chosen(str(path), None)
-    return rows, compare(off, on, Gate())
+    held = chosen(str(path), None)
+    return rows, compare(held.off, held.on, Gate())
 
 
 @pytest.mark.real
@@ -81,8 +81,8 @@ def test_what_is_kept_of_the_cache_is_the_saving(analysed: tuple[str, Rows, Comp
 @pytest.mark.real
 def test_the_baseline_beside_itself_had_no_effect(shared_real: Path) -> None:
     path = shared_real / "engines" / "kvpress" / "pairs_tiny.jsonl"
-    off, on = chosen(f"{path}#baseline", f"{path}#baseline")
-    (each,) = compare(off, on, Gate()).strategies
+    held = chosen(f"{path}#baseline", f"{path}#baseline")
+    (each,) = compare(held.off, held.on, Gate()).strategies
     assert (str(each.judgement), each.unshown, each.side.name) == ("no_effect", 14, "pairs_tiny.baseline")
 
 
@@ -122,5 +122,5 @@ def test_sources_name_what_they_hold(tmp_path: Path) -> None:
         chosen(f"{path}#z", None)
     with pytest.raises(ConfigError, match="there is no"):
         chosen(str(tmp_path / "b.jsonl"), None)
-    off, on = chosen(f"{path}#x", None)
-    assert (off.name, [side.name for side in on]) == ("x", ["y"])
+    held = chosen(f"{path}#x", None)
+    assert (held.off.name, [side.name for side in held.on]) == ("x", ["y"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -113,3 +113,20 @@ def shown(value: object, name: str) -> object:
     if isinstance(value, float):
         return percent(value) if name == "saved" else f"{value:+.3f}" if name == "loss" else f"{value:.2f}"
     return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else value
+
+
+def write_evicted(gone: Mapping[str, Any]) -> None:
+    """Where evicted entries lay, by origin and by tenth of the prompt, as state events say."""
+    origins = sorted({origin for each in gone.values() for origin in each["by_origin"]})
+    if not origins:
+        return
+    write_line(
+        "\nKV entries of prompts that are gone when the answer ends, by state events; tenths from the beginning\n"
+    )
+    write_table(
+        ["strategy", *origins, *(str(tenth) for tenth in range(1, 11))],
+        [
+            [name, *(percent(each["by_origin"].get(origin)) for origin in origins), *map(percent, each["by_decile"])]
+            for name, each in gone.items()
+        ],
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weighbridge.pipeline.compare.gate import Gate
+    from weighbridge.pipeline.run.comparing import Chosen
+    from weighbridge.pipeline.run.home import Home
     from weighbridge.schemas.finding import Finding
+
+DEMO = Path("out/compare")
 
 compare = typer.Typer(
     no_args_is_help=True,
@@ -45,6 +51,49 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with it.
 Id = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id, as `compare show` lists it.")]
 
 
+@compare.command("run")
+def run(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="What to run: model, prompts, strategies, what decides.")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="A tiny random model, in an installation of its own.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="New folder of the run; of --demo, of its installation.")
+    ] = None,
+    content_keys: Annotated[
+        str | None, typer.Option("--content-keys", metavar="DIR", help="Folder with the keys of token ids.")
+    ] = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Run every strategy of a file on every prompt, the baseline twice, and compare what came of it.
+
+    The model is local; it runs in a process of its own, under the agent, which takes ids and state events encrypted
+    with the keys of the installation. Exit 1 where a finding is at least a warning.
+    """
+    from weighbridge.pipeline.compare.plan import read_plan
+    from weighbridge.pipeline.run.comparing import chosen, demonstration, run_comparison
+    from weighbridge.schemas.errors import ConfigError
+
+    begin(ctx, config, log_level)
+    if demo == (file is not None):
+        raise ConfigError("give a file that says what to run, or --demo, and one of the two")
+    if file is None:
+        home, plan = demonstration(out or DEMO)
+        folder = run_comparison(home, plan)
+    else:
+        given = {} if content_keys is None else {
+            "content_keys": content_keys, "content_key_command": [], "content_key_variable": "",
+        }  # fmt: skip
+        home, plan = home_of(ctx, config, log_level, given), read_plan(file)
+        folder = run_comparison(home, plan, out)
+    held = chosen(str(folder), None, home)
+    options = Options(gate=plan.gate, by=plan.by, hour=plan.hour, currency=plan.currency)
+    return _told(held, options, home, as_json=as_json, where=folder)
+
+
 @compare.command("analyse")
 def analyse(
     ctx: typer.Context,
@@ -61,6 +110,9 @@ def analyse(
     hour: Hour = None,
     currency: Currency = "USD",
     lake: Annotated[bool, typer.Option("--lake", help="Keep it in the installation, with what it recommends.")] = False,
+    content_keys: Annotated[
+        str | None, typer.Option("--content-keys", metavar="DIR", help="Folder with the keys of token ids.")
+    ] = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -70,25 +122,53 @@ def analyse(
     A is a run folder of `compare run`, or a file with one answer a line (`pair`, `strategy`, `output_ids`). Exit 1
     where a finding is at least a warning. No id and no text is shown.
     """
-    from weighbridge.pipeline.compare.comparison import compare as hold
-    from weighbridge.pipeline.compare.found import findings
-    from weighbridge.pipeline.compare.record import record
-    from weighbridge.pipeline.compare.told import told
     from weighbridge.pipeline.run.comparing import chosen
 
     begin(ctx, config, log_level)
-    home = home_of(ctx, config, log_level) if lake else None
-    off, on = chosen(first, second)
-    found = hold(off, on, _gate(margin, pairs, seed), resource=by, hour=_amount(hour))
+    runs = any(Path(source.partition("#")[0]).is_dir() for source in (first, second) if source)
+    given = {} if content_keys is None else {
+        "content_keys": content_keys, "content_key_command": [], "content_key_variable": "",
+    }  # fmt: skip
+    home = home_of(ctx, config, log_level, given) if lake or runs else None
+    options = Options(gate=_gate(margin, pairs, seed), by=by, hour=_amount(hour), currency=currency)
+    return _told(chosen(first, second, home), options, home if lake else None, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How answers are held together."""
+
+    gate: Gate
+    by: str | None
+    hour: Decimal | None
+    currency: str
+
+
+def _told(held: Chosen, options: Options, home: Home | None, *, as_json: bool, where: Path | None = None) -> int:
+    """Compare, keep it where there is an installation, and print it."""
+    from weighbridge.pipeline.compare.comparison import compare as hold
+    from weighbridge.pipeline.compare.found import findings
+    from weighbridge.pipeline.compare.record import record
+    from weighbridge.pipeline.compare.told import evicted, told
+
+    found = hold(held.off, held.on, options.gate, resource=options.by, hour=options.hour)
     now = datetime.now(tz=UTC)
-    kept = None if home is None else record(home.lake(), found, now, user_name(), currency=currency)
-    noted = findings(found, now.date()) if kept is None else list(kept.findings)
+    lost = held.forgotten
+    kept = None
+    if home is not None:
+        kept = record(home.lake(), found, now, user_name(), forgotten=lost, currency=options.currency)
+    noted = findings(found, now.date(), lost) if kept is None else list(kept.findings)
+    gone = evicted(held.visible)
     if as_json:
-        write_json({**told(found), "findings": _noted(noted), "comparison": kept.comparison_id if kept else None})
+        number = None if kept is None else kept.comparison_id
+        write_json({**told(found), "evicted": gone, "findings": _noted(noted), "comparison": number, "run": where})
     else:
         _comparison.write(found, noted)
+        _comparison.write_evicted(gone)
+        if where is not None:
+            write_line(f"\nrun: {where}")
         if kept is not None:
-            write_line(f"\nkept as {kept.comparison_id[:8]}: weighbridge compare show")
+            write_line(f"kept as {kept.comparison_id[:8]}: weighbridge compare show --config {home and home.root}")
     return _code(noted)
 
 

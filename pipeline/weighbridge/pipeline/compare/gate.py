@@ -72,7 +72,8 @@ def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None
     mean, low, high = found.mean, found.low, found.high
     if measure.better < 0:
         return mean, low, high
-    return (None if mean is None else -mean, None if high is None else -high, None if low is None else -low)
+    # Taken from nought, so that no loss is not written as minus nothing.
+    return (None if mean is None else 0 - mean, None if high is None else 0 - high, None if low is None else 0 - low)
 
 
 def p_worse(measure: Measure, found: Paired, margin: float) -> float | None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weighbridge.pipeline.compare.comparison import Compared, Comparison, saved_by
+from weighbridge.pipeline.compare.eviction import (
+    Visible,
+    evicted_by_decile,
+    evicted_by_origin,
+    parting_by_eviction,
+)
 from weighbridge.pipeline.compare.survival import Step, median, share_at
 
 PLACES: Final = (0, 4, 16, 64, 256, 1024)
@@ -31,6 +37,21 @@ def told(found: Comparison) -> dict[str, Any]:
         "recommended": found.recommended,
         "note": EDITS,
         "strategies": [_strategy(each, found) for each in found.strategies],
+    }
+
+
+def evicted(visible: Mapping[str, Sequence[Visible]]) -> dict[str, Any]:
+    """Per strategy with traces where the evicted KV entries of its prompts lay, and whether its answers part."""
+    return {
+        name: {
+            "by_origin": evicted_by_origin(seen),
+            "by_decile": evicted_by_decile(seen),
+            "parting": {
+                group: {"answers": answers, "parted": parted}
+                for group, (answers, parted) in parting_by_eviction(seen).items()
+            },
+        }
+        for name, seen in sorted(visible.items())
     }
 
 

@@ -2,22 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from weighbridge.pipeline.compare.answer import Side
+from weighbridge.pipeline.compare.demo import demo_plan
+from weighbridge.pipeline.compare.eviction import Forgotten, Visible, forgotten
+from weighbridge.pipeline.compare.plan import Plan
 from weighbridge.pipeline.compare.recording import BASELINES, read_recording
+from weighbridge.pipeline.compare.run_folder import read_run
+from weighbridge.pipeline.compare.runner import run as run_plan
+from weighbridge.pipeline.content.comparison import OpenedRun, open_run
+from weighbridge.pipeline.content.provider import key_provider
+from weighbridge.pipeline.run.home import Home, init_home
+from weighbridge.pipeline.settings import Settings
 from weighbridge.schemas.errors import ConfigError
 
 AT = "#"
+FOLDER = "comparisons"
+_NO_KEYS = (
+    "no keys of token ids are named; set content_keys to a folder, or content_key_command to the command that asks a "
+    "key service: answers are kept encrypted or not at all"
+)
 
 
-def sides_of(source: str) -> tuple[list[Side], str | None]:
-    """The strategies of a source, and the one it names.
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is compared.
+
+    Attributes:
+        off: the baseline.
+        on: the strategies.
+        visible: strategy -> what is left of each prompt, where traces say so.
+    """
+
+    off: Side
+    on: list[Side]
+    visible: Mapping[str, list[Visible]] = field(default_factory=dict)
+
+    @property
+    def forgotten(self) -> list[Forgotten]:
+        """Strategies that lost a system prompt."""
+        found = (forgotten(side.name, self.visible.get(side.name, [])) for side in self.on)
+        return [each for each in found if each is not None]
+
+
+def run_comparison(home: Home, plan: Plan, folder: Path | None = None) -> Path:
+    """Run a plan under the agent, with the keys of an installation; the folder of the run.
 
     Args:
-        source: a file of recorded answers; after `#` the name of one of its strategies.
+        home: the installation.
+        plan: what is to be run.
+        folder: where it goes; null: a new one of the installation.
+
+    Raises:
+        ConfigError: no keys are named, the folder is not empty, or the plan cannot be run as written.
+        RunnerError: the runner ended for another reason.
+    """
+    key_provider(home.settings)
+    place = folder or home.root / FOLDER / f"{datetime.now(tz=UTC):%Y%m%dT%H%M%S}"
+    run_plan(plan, place.absolute(), home.settings.key_file, _keys_of(home.settings))
+    return place
+
+
+def demonstration(out: Path) -> tuple[Home, Plan]:
+    """An installation of its own for the demonstration, and its plan.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+    """
+    given = {"title": "Comparison of a demonstration", "content_keys": "keys/content"}
+    (out.expanduser().absolute() / "keys" / "content").mkdir(mode=0o700, parents=True, exist_ok=True)
+    return init_home(out, given=given), demo_plan()
+
+
+def opened(home: Home, folder: Path) -> OpenedRun:
+    """A run with its ids and traces.
+
+    Raises:
+        ConfigError: no keys are named.
+        ContractError: the folder is no run that ended, or its ids do not open.
+    """
+    keys = key_provider(home.settings)
+    if keys is None:
+        raise ConfigError(_NO_KEYS)
+    return open_run(read_run(folder), keys)
+
+
+def _keys_of(settings: Settings) -> dict[str, Any]:
+    if settings.content_key_command:
+        return {"command": list(settings.content_key_command)}
+    if settings.content_key_variable:
+        return {"variable": settings.content_key_variable}
+    if settings.content_keys is None:
+        raise ConfigError(_NO_KEYS)
+    return {"folder": str(settings.content_keys)}
+
+
+def sides_of(source: str, home: Home | None = None) -> tuple[list[Side], str | None, Mapping[str, list[Visible]]]:
+    """The strategies of a source, the one it names, and what traces say of them.
+
+    Args:
+        source: a run folder or a file of recorded answers; after `#` the name of one of its strategies.
+        home: whose keys open a run folder.
 
     Raises:
         ConfigError: there is no such file, or no such strategy in it.
@@ -27,31 +117,40 @@ def sides_of(source: str) -> tuple[list[Side], str | None]:
     path = Path(place)
     if not path.exists():
         raise ConfigError(f"there is no {place}; name a run folder, or a file with one answer a line")
-    sides = read_recording(path)
+    visible: Mapping[str, list[Visible]] = {}
+    if not path.is_dir():
+        sides = read_recording(path)
+    elif home is None:
+        raise ConfigError(
+            f"{place} is a run, and its ids are encrypted; name the installation with its keys (--config)"
+        )
+    else:
+        run = opened(home, path)
+        sides, visible = run.sides, run.visible
     if name and name not in [side.name for side in sides]:
         raise ConfigError(f"{place} has no strategy {name!r}; it has {', '.join(side.name for side in sides)}")
-    return sides, name or None
+    return sides, name or None, visible
 
 
-def chosen(first: str, second: str | None) -> tuple[Side, list[Side]]:
+def chosen(first: str, second: str | None, home: Home | None = None) -> Chosen:
     """The baseline and the strategies that two sources name, or one that holds all of them.
 
     Raises:
         ConfigError: nothing is left to hold against the baseline, or which one it is cannot be told.
         ContractError: see `sides_of`.
     """
-    sides, name = sides_of(first)
+    sides, name, visible = sides_of(first, home)
     off = _baseline(sides, name, first)
     if second is None:
         on = [side for side in sides if side.name != off.name]
     else:
-        others, wanted = sides_of(second)
+        others, wanted, visible = sides_of(second, home)
         named = [side for side in others if wanted is None or side.name == wanted]
         on = [side for side in named if side.name not in BASELINES] or named
         on = [_renamed(side, off.name, Path(second.partition(AT)[0])) for side in on]
     if not on:
         raise ConfigError(f"{first} holds {off.name} alone; name a second source, or a file with several strategies")
-    return off, on
+    return Chosen(off, on, visible)
 
 
 def _baseline(sides: Sequence[Side], name: str | None, source: str) -> Side:

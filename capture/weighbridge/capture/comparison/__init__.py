@@ -1,0 +1,1 @@
+"""The runner of comparisons: one model, prompts, and strategies that are off or on, under the agent."""

@@ -1,0 +1,270 @@
+"""The file that says what to run: one model, prompts, strategies that are off or on, and what decides.
+
+model = "models/small"          # a local folder, or "demo": a tiny random model
+name = "small"                  # how the model is called
+max_new_tokens = 64
+prompts = "prompts.jsonl"       # or [[prompt]] tables in this file
+
+[gate]
+pairs = 30
+margins = { agreement = 0.02 }
+
+[strategies.window_256]
+window = 256
+sinks = 4
+
+[strategies.drafts]
+on = false
+draft_length = 4
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+from weighbridge.pipeline.compare.gate import Gate
+from weighbridge.pipeline.compare.saving import MONEY, RESOURCES
+from weighbridge.schemas.enumerations import Origin
+from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.identity import NAME
+
+DEMO: Final = "demo"
+_MOST_TOKENS: Final = 1 << 20
+_SHORT: Final = {"text": Origin.USER, "ids": Origin.USER}
+_PROMPT: Final = ("pair", "cluster", "parts", "system", *_SHORT, "expected", "expected_ids")
+_GATE: Final = ("margins", "level", "pairs", "resamples")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run.
+
+    Attributes:
+        model: a folder, or `DEMO`.
+        name: how the model is called.
+        tokenizer: a folder; null: that of the model.
+        prompts: as the runner takes them.
+        strategies: name -> parameters, those that are on.
+        max_new_tokens, seed, forced: see the runner.
+        gate: what decides.
+        by: by what to rank, null: whatever is known.
+        hour, currency: what an hour of the machine costs.
+    """
+
+    model: str
+    name: str
+    prompts: Sequence[Mapping[str, Any]] = field(repr=False)
+    strategies: Mapping[str, Mapping[str, Any]]
+    tokenizer: str | None = None
+    max_new_tokens: int = 64
+    seed: int = 0
+    forced: bool = True
+    gate: Gate = field(default_factory=Gate)
+    by: str | None = None
+    hour: Decimal | None = None
+    currency: str = "USD"
+
+    def told(self, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """What the runner is told, on its standard input."""
+        return {
+            "model": self.model,
+            "model_name": self.name,
+            "tokenizer": self.tokenizer,
+            "prompts": [dict(prompt) for prompt in self.prompts],
+            "strategies": {name: dict(parameters) for name, parameters in self.strategies.items()},
+            "max_new_tokens": self.max_new_tokens,
+            "seed": self.seed,
+            "forced": self.forced,
+            "keys": dict(keys),
+        }
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan.
+
+    Raises:
+        ConfigError: names what is wrong, what is allowed and where; never a word of a prompt.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file {path}; docs/comparing.md shows one") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML ({type(error).__name__}); docs/comparing.md shows one") from None
+    return plan_of(content, path)
+
+
+def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
+    """The plan that was written in a file.
+
+    Raises:
+        ConfigError: as `read_plan`.
+    """
+    allowed = (
+        "model", "name", "tokenizer", "prompts", "prompt", "max_new_tokens", "seed", "forced", "strategies", "gate",
+        "by", "hour", "currency",
+    )  # fmt: skip
+    _check_names(content, allowed, str(path))
+    model = content.get("model")
+    if not isinstance(model, str) or not model:
+        raise ConfigError(f"{path} names no model; give a local folder, or {DEMO!r}")
+    name = content.get("name", Path(model).name)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ConfigError(f"{path}: the name of the model must match {NAME.pattern}; give one as name")
+    by = content.get("by")
+    if by is not None and by not in (*RESOURCES, MONEY):
+        raise ConfigError(f"{path}: by is {by!r}; allowed are {', '.join((*RESOURCES, MONEY))}")
+    return Plan(
+        model=model if model == DEMO else str(_beside(path, model)),
+        name=name,
+        prompts=_prompts(content, path),
+        strategies=_strategies(content, path),
+        tokenizer=None if content.get("tokenizer") is None else str(_beside(path, str(content["tokenizer"]))),
+        max_new_tokens=_whole(content, "max_new_tokens", 64, 1, path),
+        seed=_whole(content, "seed", 0, 0, path),
+        forced=bool(content.get("forced", True)),
+        gate=_gate(content.get("gate", {}), path),
+        by=by,
+        hour=_hour(content.get("hour"), path),
+        currency=str(content.get("currency", "USD")),
+    )
+
+
+def _check_names(given: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
+    unknown = sorted(set(given) - set(allowed))
+    if unknown:
+        raise ConfigError(f"{where}: there is no {unknown[0]!r}; allowed are {', '.join(allowed)}")
+
+
+def _beside(path: Path, place: str) -> Path:
+    """A place in a file is beside that file."""
+    return (path.parent / Path(place).expanduser()).absolute()
+
+
+def _whole(content: Mapping[str, Any], name: str, default: int, least: int, path: Path) -> int:
+    value = content.get(name, default)
+    if type(value) is not int or not least <= value <= _MOST_TOKENS:
+        raise ConfigError(f"{path}: {name} is {value!r}; a whole number from {least} to {_MOST_TOKENS} is allowed")
+    return value
+
+
+def _hour(value: object, path: Path) -> Decimal | None:
+    if value is None:
+        return None
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0:
+        raise ConfigError(f'{path}: hour is no amount; write it as text, such as "2.50"')
+    return amount
+
+
+def _gate(given: object, path: Path) -> Gate:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{path}: gate must be a table; allowed in it are {', '.join(_GATE)}")
+    _check_names(given, _GATE, f"{path}: gate")
+    try:
+        margins = {str(name): float(loss) for name, loss in given.get("margins", {}).items()}
+        return Gate(**{**given, "margins": margins})
+    except (TypeError, ValueError):
+        raise ConfigError(f"{path}: gate holds what is no number; margins are measure = loss") from None
+
+
+def _strategies(content: Mapping[str, Any], path: Path) -> dict[str, Mapping[str, Any]]:
+    given = content.get("strategies")
+    if not isinstance(given, Mapping) or not given:
+        raise ConfigError(f"{path} has no strategies; write one as [strategies.NAME] with its parameters")
+    out: dict[str, Mapping[str, Any]] = {}
+    for name, parameters in given.items():
+        if not NAME.fullmatch(name) or name == "dense":
+            raise ConfigError(
+                f"{path}: a strategy cannot be called {name!r}; dense is the baseline, names match {NAME.pattern}"
+            )
+        if not isinstance(parameters, Mapping) or not isinstance(parameters.get("on", True), bool):
+            raise ConfigError(f"{path}: strategy {name} must be a table; `on = false` switches it off")
+        if parameters.get("on", True):
+            out[name] = {key: value for key, value in parameters.items() if key != "on"}
+    if not out:
+        raise ConfigError(f"{path}: every strategy is off; switch one on")
+    return out
+
+
+def _prompts(content: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]]:
+    inline, named = content.get("prompt"), content.get("prompts")
+    if (inline is None) == (named is None):
+        raise ConfigError(f"{path}: give prompts as a file of JSON lines, or [[prompt]] tables, and one of the two")
+    if named is None:
+        given = [(each, f"{path}: prompt {number}") for number, each in enumerate(_list(inline, path), start=1)]
+    else:
+        place = _beside(path, str(named))
+        try:
+            lines = place.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{place} cannot be read as prompts ({type(error).__name__}); name JSON lines") from None
+        given = [(_line(raw, f"{place}, line {number}"), f"{place}, line {number}")
+                 for number, raw in enumerate(lines, start=1) if raw.strip()]  # fmt: skip
+    out: list[Mapping[str, Any]] = [
+        _prompt(each, f"p{number}", where) for number, (each, where) in enumerate(given, start=1)
+    ]
+    names = [prompt["pair"] for prompt in out]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice or not out:
+        raise ConfigError(
+            f"{path}: {f'two prompts are called {twice[0]}' if twice else 'there is no prompt'}; name each once"
+        )
+    return out
+
+
+def _list(value: object, path: Path) -> list[Any]:
+    if not isinstance(value, list):
+        raise ConfigError(f"{path}: prompt must be [[prompt]] tables")
+    return value
+
+
+def _line(raw: str, where: str) -> object:
+    try:
+        return json.loads(raw)
+    except ValueError:
+        raise ConfigError(f"{where} is not JSON; write one prompt a line") from None
+
+
+def _prompt(given: object, default: str, where: str) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} is no table; give text or ids, or parts")
+    _check_names(given, _PROMPT, where)
+    pair, cluster = given.get("pair", default), given.get("cluster")
+    for name, value in (("pair", pair), ("cluster", cluster)):
+        if value is not None and (not isinstance(value, str) or not NAME.fullmatch(value)):
+            raise ConfigError(f"{where}: {name} must match {NAME.pattern}")
+    parts = list(given.get("parts", ()))
+    if "system" in given:
+        parts.insert(0, [str(Origin.SYSTEM), given["system"]])
+    parts += [[str(origin), given[name]] for name, origin in _SHORT.items() if name in given]
+    for part in parts:
+        if not isinstance(part, list) or len(part) != 2 or part[0] not in list(Origin) or not _words(part[1]):
+            raise ConfigError(f"{where}: a part is [origin, text or ids]; origins are {', '.join(Origin)}")
+    expected = given.get("expected_ids")
+    if (expected is not None and not _ids(expected)) or not isinstance(given.get("expected", ""), str):
+        raise ConfigError(f"{where}: expected is a text, expected_ids a list of token ids")
+    return {
+        "pair": pair,
+        "cluster": cluster,
+        "parts": parts,
+        "expected": given.get("expected"),
+        "expected_ids": expected,
+    }
+
+
+def _words(value: object) -> bool:
+    return isinstance(value, str) or _ids(value)
+
+
+def _ids(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)

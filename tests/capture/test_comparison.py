@@ -1,0 +1,213 @@
+"""The runner of comparisons on the tiny model: what strategies do, against masks and caches worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from weighbridge.capture import comparison_runner
+from weighbridge.capture.comparison.run import Run, plan_of
+from weighbridge.capture.comparison.setting import setting
+from weighbridge.capture.keys import KeyFolder
+from weighbridge.pipeline.compare.answer import Side
+from weighbridge.pipeline.compare.comparison import compare
+from weighbridge.pipeline.compare.gate import Gate
+from weighbridge.pipeline.compare.run_folder import read_run
+from weighbridge.pipeline.content.comparison import OpenedRun, open_run
+from weighbridge.schemas.errors import ConfigError, ContractError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("cryptography")
+
+KEY = bytes(range(32))
+LENGTH, NEW = 40, 6
+LAYERS, HEADS, KV_HEADS = 2, 4, 2
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "window": {"window": 12, "sinks": 3},
+    "limit": {"kv_cache_limit": 20},
+    "norm": {"compression_ratio": 0.5},
+    "topk": {"attention_topk": 5},
+    "pruned": {"token_pruning_ratio": 0.25},
+    "drafts": {"draft_length": 3},
+    "idle": {"kv_cache_limit": 4000},
+}
+
+
+def given() -> dict[str, Any]:
+    source = Random(3)
+    # The second half is the first again, so that there is something to draft from.
+    ids = [2 * [source.randrange(5, 300) for _ in range(LENGTH // 2)] for _ in range(2)]
+    return {
+        "model": "demo", "model_name": "tiny", "max_new_tokens": NEW, "seed": 1, "strategies": STRATEGIES,
+        "prompts": [
+            {"pair": "a", "cluster": "one", "parts": [["system", ids[0][:8]], ["user", ids[0][8:]]]},
+            {"pair": "b", "parts": [["user", ids[1]]], "expected_ids": []},
+        ],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    made, _ = comparison_runner.load(given())
+    made.generation_config.eos_token_id = None  # so that every answer has all its tokens
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(model: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, KeyFolder]:
+    folder = tmp_path_factory.mktemp("comparison")
+    keys = KeyFolder(folder / "keys")
+    (folder / "run").mkdir()
+    Run(plan_of(given(), model, None), folder / "run", KEY, keys)()
+    return folder / "run", keys
+
+
+@pytest.fixture(scope="module")
+def rows(run: tuple[Path, KeyFolder]) -> dict[tuple[str, str], dict[str, Any]]:
+    frame = pl.read_parquet(run[0] / "rows.parquet").filter(run=0)
+    return {(row["strategy"], row["pair"]): row for row in frame.to_dicts()}
+
+
+@pytest.fixture(scope="module")
+def opened(run: tuple[Path, KeyFolder]) -> OpenedRun:
+    return open_run(read_run(run[0]), run[1])
+
+
+def answers(opened: OpenedRun, name: str) -> Side:
+    return next(side for side in opened.sides if side.name == name)
+
+
+def test_a_dense_run_is_what_the_model_does_by_itself(model: Any, opened: OpenedRun) -> None:
+    for prompt in given()["prompts"]:
+        ids = [each for _, part in prompt["parts"] for each in part]
+        assert opened.prompts[prompt["pair"]] == ids
+        out = model.generate(
+            input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, LENGTH), max_new_tokens=NEW, do_sample=False,
+            temperature=None, top_k=None,
+        )  # fmt: skip
+        dense = opened.sides[0]
+        assert dense.answers[prompt["pair"]].ids == out[0, LENGTH:].tolist()
+        assert dense.again[prompt["pair"]].ids == dense.answers[prompt["pair"]].ids
+    assert model.config._attn_implementation != "weighbridge_comparison"
+
+
+def seen(visible: Any) -> int:
+    """Keys read when query q (from 0) reads `visible(q)` of them, in every layer and head."""
+    return LAYERS * HEADS * sum(int(visible(at)) for at in range(LENGTH + NEW - 1))
+
+
+def test_keys_that_are_read_are_those_of_masks_made_by_hand(rows: dict[tuple[str, str], dict[str, Any]]) -> None:
+    dense = seen(lambda at: at + 1)
+    wanted = {
+        "dense": dense,
+        "idle": dense,
+        # Itself, the 11 before it, and the first 3 where they are further back.
+        "window": seen(lambda at: min(at + 1, 12) + min(3, max(0, at - 11))),
+        # A dense prompt; afterwards 20 entries and the token itself.
+        "limit": seen(lambda at: at + 1 if at < LENGTH else 21),
+        "norm": seen(lambda at: at + 1 if at < LENGTH else LENGTH // 2 + at - LENGTH + 1),
+        "topk": seen(lambda at: min(at + 1, 5)),
+    }
+    for name, count in wanted.items():
+        assert {rows[name, pair]["attended"] for pair in "ab"} == {count}, name
+        assert rows[name, "a"]["attended_dense"] == dense
+    pruned = rows["pruned", "a"]
+    assert (pruned["pruned"], pruned["hidden"], pruned["forward"]) == (10, LENGTH, LENGTH + 30 + NEW - 1)
+
+
+def test_what_is_kept_is_what_the_state_events_say(
+    rows: dict[tuple[str, str], dict[str, Any]], opened: OpenedRun
+) -> None:
+    heads = LAYERS * KV_HEADS
+    kept = {"window": 14, "limit": 20, "norm": LENGTH // 2 + NEW - 1, "idle": LENGTH + NEW - 1}
+    for name, entries in kept.items():
+        row = rows[name, "a"]
+        assert (row["kv_kept"], row["kv_written"]) == (entries * heads, (LENGTH + NEW - 1) * heads)
+        if name == "idle":
+            assert name not in opened.visible, "what touched nothing has no events"
+            continue
+        of_prompt = next(each for each in opened.visible[name] if each.pair == "a")
+        after = NEW - 1  # entries of the answer, which none of these drops
+        assert sum(of_prompt.kept) == pytest.approx(entries - after)
+    window = next(each for each in opened.visible["window"] if each.pair == "a").kept
+    assert [at for at, share in enumerate(window) if share == 1] == [0, 1, 2, *range(LENGTH + NEW - 1 - 11, LENGTH)]
+    pruned = next(each for each in opened.visible["pruned"] if each.pair == "a").kept
+    assert (sorted(pruned), pruned[0], pruned[-1]) == ([0.0] * 10 + [1.0] * 30, 1.0, 1.0)
+
+
+def test_drafts_change_no_id_and_are_counted(rows: dict[tuple[str, str], dict[str, Any]], opened: OpenedRun) -> None:
+    for pair in "ab":
+        row = rows["drafts", pair]
+        assert answers(opened, "drafts").answers[pair].ids == opened.sides[0].answers[pair].ids
+        assert row["forward"] == LENGTH + NEW - 1 - row["accepted"] + row["drafted"]
+        assert (row["forced_agreed"], row["kl"]) == (NEW, 0.0)
+
+
+def test_the_baselines_answer_fed_to_the_model(model: Any, rows: dict[tuple[str, str], dict[str, Any]]) -> None:
+    ids = [each for _, part in given()["prompts"][1]["parts"] for each in part]
+    out = model.generate(
+        input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, LENGTH), max_new_tokens=NEW, do_sample=False,
+        temperature=None, top_k=None,
+    )  # fmt: skip
+    with torch.no_grad():
+        likely = model(input_ids=out[:, :-1]).logits[0, LENGTH - 1 :].log_softmax(-1)
+    nll = -float(likely.gather(-1, out[0, LENGTH:, None]).sum())
+    assert rows["dense", "b"]["nll"] == pytest.approx(nll, rel=1e-4)
+    assert rows["dense", "b"]["forced_agreed"] == NEW
+    assert all(row["kl"] >= 0 for row in rows.values())
+    assert rows["topk", "b"]["kl"] > 0
+
+
+def test_the_run_is_compared_and_one_that_did_nothing_is_found_out(opened: OpenedRun) -> None:
+    found = compare(opened.sides[0], opened.sides[1:], Gate())
+    idle = next(each for each in found.strategies if each.side.name == "idle")
+    assert (str(idle.judgement), idle.unshown) == ("no_effect", 2)
+    assert found.floor_measured
+    assert {each.side.name for each in found.strategies} == set(STRATEGIES)
+    assert {each.side.name for each in found.strategies if each.unshown} == {"idle"}
+
+
+def test_no_id_stands_in_clear_and_a_changed_file_is_refused(run: tuple[Path, KeyFolder], tmp_path: Path) -> None:
+    folder, keys = run
+    about = json.loads((folder / "comparison.json").read_text())
+    assert about["answers"] == 2 * (len(STRATEGIES) + 2)
+    ids = [each for _, part in given()["prompts"][0]["parts"] for each in part]
+    canaries = [b"".join(each.to_bytes(size, "little") for each in ids[:6]) for size in (2, 4, 8)]
+    canaries.append(", ".join(map(str, ids[:6])).encode())
+    raw = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    assert not any(canary in each for canary in canaries for each in raw)
+    with pytest.raises(ContractError, match="Name its keys"):
+        open_run(read_run(folder), KeyFolder(tmp_path / "other"))
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in folder.iterdir():
+        if path.is_file():
+            (copy / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(ContractError, match="is not the file that was written"):
+        read_run(copy)
+    assert keys.names()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"windows": 4}, "no parameter 'windows'; allowed are window, sinks, kv_cache_limit"),
+        ({"window": 0}, "window is 0; at least 1"),
+        ({"window": 4.5}, "window must be a whole number"),
+        ({"compression_ratio": 1.0}, "a share between 0 and 1"),
+        ({"token_pruning_ratio": True}, "must be a share between 0 and 1"),
+        ({"sinks": 4}, "give window or kv_cache_limit as well"),
+        ({"kv_cache_limit": 4}, "has no room beside 4 sinks"),
+        ({"draft_length": 2, "window": 8}, "give draft_length a strategy of its own"),
+        ({"compression_ratio": 0.5, "window": 8}, "use one of them"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        setting("s", parameters)
