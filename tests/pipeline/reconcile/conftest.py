@@ -26,6 +26,7 @@ from weighbridge.pipeline.reconcile.match.links import Links, linked
 from weighbridge.pipeline.reconcile.match.members import members
 from weighbridge.pipeline.reconcile.match.reports import per_attempt
 from weighbridge.pipeline.reconcile.match.side import side
+from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.schemas.enumerations import Direction
 from weighbridge.schemas.finding import Finding
@@ -201,7 +202,10 @@ def on_duckdb(rows: pl.DataFrame) -> Frame:
 
 @dataclass(frozen=True)
 class Core:
-    """The pure functions one after the other on one engine; what one of them gives is handed to the next as rows."""
+    """The pure functions one after the other on one engine; what one of them gives is handed to the next as rows.
+
+    On Polars they are noted once and repeated, as a month does it (`by_recipe`).
+    """
 
     engine: Callable[[pl.DataFrame], Frame]
 
@@ -210,11 +214,11 @@ class Core:
 
     def attempts(self, world: World) -> pl.DataFrame:
         """One row per attempt."""
-        return collected(one_per_attempt(self.engine(self._linked(world, "attempt"))))
+        return collected(by_recipe(one_per_attempt, self.engine(self._linked(world, "attempt"))))
 
     def reports(self, world: World) -> pl.DataFrame:
         """One row per attempt that has reports."""
-        return collected(per_attempt(self.engine(self._linked(world, "reading"))))
+        return collected(by_recipe(per_attempt, self.engine(self._linked(world, "reading"))))
 
     def links(self, world: World) -> Links:
         """Which attempts are the same, and which are tries of one request."""
@@ -230,27 +234,29 @@ class Core:
         unseen = orphans.group_by("attempt_lo", "attempt_hi").agg(pl.col("day").min())
         gaps = world.frame("gap")
         losses, named = self.engine(coverage.losses(gaps)), self.engine(coverage.named_losses(gaps))
-        held = self._rows(match.held_against(self.engine(unseen), losses, named))
-        speaking = match.speakers(self.engine(world.frame("reading")))
+        held = self._rows(by_recipe(match.held_against, self.engine(unseen), losses, named))
+        speaking = by_recipe(match.speakers, self.engine(world.frame("reading")))
         attempts, reports = self.engine(self.attempts(world)), self.engine(self.reports(world))
         related = self.links(world).related
-        return collected(match.compared(attempts, reports, speaking, held, related=self.engine(related)))
+        return collected(by_recipe(match.compared, attempts, reports, speaking, held, None, self.engine(related)))
 
     def explained(self, compared: pl.DataFrame, world: World, direction: Direction) -> pl.DataFrame:
         """One direction with its causes."""
         both = self.engine(compared)
-        lessons = self._rows(learnt(self._rows(lessons_of(side(both, Direction.INPUT)))))
-        children = self._rows(of_children(self.engine(world.frame("child"))))
+        taught = self._rows(by_recipe(lessons_of, by_recipe(side, both, Direction.INPUT)))
+        lessons = self._rows(by_recipe(learnt, taught))
+        children = self._rows(by_recipe(of_children, self.engine(world.frame("child"))))
         running = self.engine(of_running(world.frame("usage_report")))
-        return collected(explained(self._rows(side(both, direction)), direction, lessons, children, running))
+        sided = self._rows(by_recipe(side, both, direction))
+        return collected(by_recipe(explained, sided, direction, lessons, children, running))
 
     def weighed(self, world: World) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Rows of `reconciled` and the parts of gaps, both in order."""
         compared, outcomes, parts = self.compared(world), [], []
         for direction in Direction:
             frame = self.engine(self.explained(compared, world, direction))
-            outcomes.append(collected(rows.reconciled(frame)))
-            parts.append(collected(rows.parts(frame, direction)))
+            outcomes.append(collected(by_recipe(rows.reconciled, frame)))
+            parts.append(collected(by_recipe(rows.parts, frame, direction)))
         order = ["attempt_lo", "attempt_hi", "direction"]
         return pl.concat(outcomes).sort(order), pl.concat(parts).sort(*order, "cause")
 
