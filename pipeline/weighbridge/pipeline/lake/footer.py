@@ -50,6 +50,18 @@ class Footer:
     only: Mapping[str, str] = field(default_factory=dict)
 
 
+def columns(held: pq.FileMetaData) -> list[str]:
+    """The names of the columns of a file, in order; those inside others have names with points.
+
+    Its `schema` says so too, but the two refer to one another from then on, and a footer of megabytes stays in memory
+    until somebody looks for such cycles.
+    """
+    if not held.num_row_groups:
+        return list(held.schema.names)
+    group = held.row_group(0)
+    return [group.column(number).path_in_schema for number in range(held.num_columns)]
+
+
 def footer(place: Place, about: Table, part: Part, ask: Sequence[str] = ()) -> Footer:
     """What a file says of its order, and of the values of the columns in `ask`.
 
@@ -63,7 +75,8 @@ def footer(place: Place, about: Table, part: Part, ask: Sequence[str] = ()) -> F
     lead = about.key[0]
     said = (held.metadata or {}).get(MARK.encode(), b"").decode("ascii", "replace").partition(" ")
     order = Order(said[2]) if said[0] == lead and said[2] in set(Order) else None
-    index = held.schema.names.index(lead) if lead in held.schema.names else None
+    names = columns(held)
+    index = names.index(lead) if lead in names else None
     stretches, first = [], 0
     for number in range(held.num_row_groups):
         group = held.row_group(number)
@@ -77,7 +90,7 @@ def _values(
     held: pq.FileMetaData, ask: Sequence[str]
 ) -> tuple[frozenset[str], dict[str, int], dict[str, int], dict[str, str]]:
     """`absent`, `least`, `most` and `only` of a `Footer`."""
-    place = {name: number for number, name in enumerate(held.schema.names)}
+    place = {name: number for number, name in enumerate(columns(held))}
     absent, least, most, only = set(), {}, {}, {}
     for name in ask:
         if name not in place:

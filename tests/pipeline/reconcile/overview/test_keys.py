@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -48,22 +49,25 @@ def test_a_row_without_a_key_is_an_error() -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(runs=st.lists(st.sets(KEY, max_size=9), max_size=6), at_once=st.sampled_from([1, 4, 1000]))
-def test_what_is_in_two_runs_is_repeated(
-    runs: list[set[int]], at_once: int, tmp_path_factory: pytest.TempPathFactory
+@given(added=st.lists(st.sets(KEY, max_size=9), max_size=6), at_once=st.sampled_from([1, 4, 1000]))
+def test_every_key_is_in_a_rising_run(
+    added: list[set[int]], at_once: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """In memory or put away, in one piece or cut into ranges: each once, rising."""
+    """In memory or put away, where what rises further is put behind what is there."""
     keys = Keys(tmp_path_factory.mktemp("runs"), "attempt", at_once)
-    for run in runs:
-        keys.add(np.array(sorted(run), np.int64))
-    counted = Counter(key for run in runs for key in run)
-    assert keys.repeated().tolist() == sorted(key for key, count in counted.items() if count > 1)
+    for each in added:
+        keys.add(np.array(sorted(each), np.int64))
+    runs = [run.piece(0, run.size).tolist() for run in keys.runs()]
+    assert all(below <= above for run in runs for below, above in pairwise(run))
+    assert Counter(chain(*runs)) == Counter(chain(*added))
 
 
 def test_no_more_keys_are_held_than_may_be(tmp_path: Path) -> None:
-    """What is beyond goes to disk, eight bytes each."""
+    """What is beyond goes to disk, eight bytes each; stretches that follow one another are one run."""
     keys = Keys(tmp_path, "attempt", 10)
     for start in range(0, 40, 8):
         keys.add(np.arange(start, start + 8))
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 8 * 32
-    assert keys.repeated().tolist() == []
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [8 * 32]
+    assert [run.size for run in keys.runs()] == [40]
+    keys.add(np.arange(9))
+    assert [run.size for run in keys.runs()] == [40, 9]

@@ -1,9 +1,8 @@
 """Second halves of the keys of a table, as rows are read: whether they rise, and which of them come more than once.
 
 A merge-join that is told its rows are sorted does not look again: on rows that are not, it loses matches in silence.
-So every stretch is looked at here, in memory, before it is joined. What comes twice within a stretch is found at once,
-what comes in two stretches or on two days is found at the end, from sorted runs whose merging costs a tenth of a
-group-by. Memory does not grow with the rows: runs are put away, and looked through a range of keys at a time.
+So every stretch is looked at here, in memory, before it is joined. What comes twice within a stretch is found at once;
+for what comes in two (`repeats`) rising runs are kept, in memory while they are few and on disk from then on.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, cut, merged, values_between
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
-# Keys merged at a time: what stays near the processor merges twice as fast.
-_PIECE = 2**18
 
 
 class Look(NamedTuple):
@@ -72,7 +69,7 @@ def twice(rising: Ints) -> Ints:
 
 @dataclass(slots=True)
 class Keys:
-    """Second halves of one table, a run of rising ones for each stretch.
+    """Rising second halves of keys, in runs.
 
     Attributes:
         folder: where runs are put once there are too many numbers.
@@ -85,31 +82,31 @@ class Keys:
     at_once: int = AT_ONCE
     _held: list[Ints] = field(default_factory=list)
     _size: int = 0
-    _runs: list[Run] = field(default_factory=list)
+    _away: list[Run] = field(default_factory=list)
+    # The last number that went to disk.
+    _last: int | None = None
 
-    def add(self, run: Ints) -> None:
-        """Add the second halves of a stretch, each once and rising; stretches follow by day and key."""
-        if len(run):
-            self._held.append(run)
-            self._size += len(run)
+    def add(self, rising: Ints) -> None:
+        """Add second halves, each once and rising."""
+        if len(rising):
+            self._held.append(rising)
+            self._size += len(rising)
         if self._size > self.at_once:
             self._put_away()
 
-    def repeated(self) -> Ints:
-        """Those that came in more than one stretch, rising."""
-        size = _PIECE
-        if self._runs:
+    def runs(self) -> list[Run]:
+        """All of them: on disk where some are there already, so that memory is free for their merging."""
+        if self._away:
             self._put_away()
-            size *= 8
-        runs = [*self._runs, *map(Run.held, self._held)]
-        if len(runs) < 2:
-            return NONE
-        pieces = -(-sum(run.size for run in runs) // min(self.at_once, size))
-        found = [twice(merged(parts)) for parts in cut(runs, values_between(runs, pieces))]
-        return np.concatenate([NONE, *found])
+        return [*self._away, *map(Run.held, self._held)]
 
     def _put_away(self) -> None:
-        for run in self._held:
-            path = self.folder / f"keys-{self.name}-{len(self._runs):05d}.i64"
-            self._runs.append(Run.put_away(run, path))
+        for rising in self._held:
+            # The stretches of a day rise one after the other, and are one run.
+            if self._last is not None and self._last < rising[0]:
+                self._away[-1] = self._away[-1].longer(rising)
+            else:
+                path = self.folder / f"keys-{self.name}-{len(self._away):05d}.i64"
+                self._away.append(Run.put_away(rising, path))
+            self._last = int(rising[-1])
         self._held, self._size = [], 0

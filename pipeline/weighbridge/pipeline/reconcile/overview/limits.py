@@ -16,11 +16,16 @@ class Limits:
     Attributes:
         folder: where what is too much goes; removed by whoever made it.
         rows: attempts of a day that are joined together.
+        stretch: the same where both sides of it are in order: few enough that memory is used again at once, which
+            costs less than being given other memory.
         keys: keys of a table that are looked through for repetitions together, and figures that are sorted together.
-        held: rows that are set aside before they go to disk.
+        held: rows of a day, or for the long road, that are held by bucket before they go to disk.
+        aside: the same of rows that are set aside.
     """
 
     folder: Path
     rows: int = 2_000_000
+    stretch: int = 500_000
     keys: int = AT_ONCE
     held: int = HELD
+    aside: int = 100_000

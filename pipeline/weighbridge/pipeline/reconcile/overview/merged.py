@@ -17,7 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,11 +35,12 @@ from weighbridge.pipeline.reconcile.match import reports as many
 from weighbridge.pipeline.reconcile.overview import aside, pairs
 from weighbridge.pipeline.reconcile.overview.aside import ALONE, TOLD
 from weighbridge.pipeline.reconcile.overview.groups import P95
-from weighbridge.pipeline.reconcile.overview.keys import LEAD, Keys, Look, look
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, Look, look
 from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
 from weighbridge.pipeline.reconcile.overview.packed import Packed
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
+from weighbridge.pipeline.reconcile.overview.repeats import Repeats
 from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints
 from weighbridge.pipeline.reconcile.overview.spill import Spill, tried
 from weighbridge.pipeline.reconcile.overview.stretches import ATTEMPT, READING, Cutter, Misplaced, Sided, Stretch
@@ -105,7 +106,7 @@ class _Work:
     names: Names = field(default_factory=Names)
     packed: Packed = field(init=False)
     narrow: Spill = field(init=False)
-    keys: dict[str, Keys] = field(init=False)
+    repeats: Repeats = field(init=False)
     _aside: list[Ints] = field(default_factory=list)
     _long: list[Ints] = field(default_factory=list)
 
@@ -113,8 +114,8 @@ class _Work:
         """Everything that is too much goes into one folder."""
         folder = self.limits.folder
         self.packed = Packed(folder, self.limits.keys)
-        self.narrow = Spill(folder, self.limits.held)
-        self.keys = {table: Keys(folder, table, self.limits.keys) for table in (ATTEMPT, READING)}
+        self.narrow = Spill(folder, self.limits.aside)
+        self.repeats = Repeats(folder, self.limits.keys)
 
     def told(self, sides: dict[str, list[Sided]]) -> pl.DataFrame:
         """The groups with their names, from table -> files and their footers."""
@@ -124,8 +125,7 @@ class _Work:
             self._day({table: [each for each in parts if each[0].day == day] for table, parts in sides.items()})
         outside = [(table, part) for table, parts in sides.items() for part, _ in parts if part.day not in mine]
         self._beside(outside)
-        again = reduce(np.union1d, (keys.repeated() for keys in self.keys.values()), NONE)
-        self.keys = {}
+        again = self.repeats.found()
         self._across(again)
         self._rest({table: [part for part, _ in parts] for table, parts in sides.items()}, again)
         return self._named()
@@ -136,16 +136,22 @@ class _Work:
         day = next(part.day for parts in mine.values() for part, _ in parts)
         cutter = Cutter(self.lake.place, self.names, self.limits, self.doubted)
         for stretch in cutter.stretches(mine[ATTEMPT], mine[READING], known):
-            joined = tried(lambda held=stretch: self._joined(held, known))  # type: ignore[misc]
-            stretch.check(joined.looks[0])
-            for keys, seen in zip(self.keys.values(), joined.looks, strict=True):
-                keys.add(seen.each)
-                self._long.append(seen.again)
-            self.packed.add(joined.plain)
-            for name, rows in joined.rest.items():
-                if self.month is not None:
-                    self._aside.append(rows[LEAD].to_numpy())
-                self.narrow.add(name, rows.with_columns(day=pl.lit(day, pl.Date)))
+            self._stretch(stretch, known, day)
+            # The next one is read before the name is given to it.
+            del stretch
+
+    def _stretch(self, stretch: Stretch, known: dict[str, Certain], day: date | None) -> None:
+        joined = tried(lambda: self._joined(stretch, known))
+        stretch.check(joined.looks[0])
+        again = [seen.again for seen in joined.looks]
+        alone, told = (joined.rest[name][LEAD].to_numpy() for name in (ALONE, TOLD))
+        self.repeats.add(joined.looks[0].each, alone, np.concatenate([told, *again]))
+        self._long += again
+        self.packed.add(joined.plain)
+        for name, rows in joined.rest.items():
+            if self.month is not None:
+                self._aside.append(rows[LEAD].to_numpy())
+            self.narrow.add(name, rows.with_columns(day=pl.lit(day, pl.Date)))
 
     def _beside(self, outside: Sequence[tuple[str, Part]]) -> None:
         """Look at the keys of other months. One that was set aside here takes the long road."""
@@ -153,9 +159,9 @@ class _Work:
         for table, part in outside:
             ((_, rows),) = files(table, [part])
             for batch in rows.select(LEAD).collect_batches(chunk_size=self.limits.rows):
-                seen = look(batch)
-                self.keys[table].add(seen.each)
-                self._long += [seen.again, np.intersect1d(seen.each, wanted, assume_unique=True)]
+                seen = look(batch).each
+                self.repeats.add_beside(seen)
+                self._long.append(np.intersect1d(seen, wanted, assume_unique=True))
 
     def _across(self, again: Ints) -> None:
         """What was set aside, beside what was set aside on all other days; the rest is for the long road."""

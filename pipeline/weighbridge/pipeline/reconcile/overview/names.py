@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.footer import columns
 from weighbridge.pipeline.lake.place import Place
-from weighbridge.pipeline.reconcile.overview.packed import MOST_GROUPS
 from weighbridge.pipeline.reconcile.overview.pairs import STEP
+from weighbridge.pipeline.reconcile.overview.percentiles import MOST_GROUPS
 from weighbridge.pipeline.reconcile.overview.runs import Ints
 from weighbridge.schemas.errors import ConfigError
 
@@ -50,6 +51,8 @@ class Names:
     _numbers: dict[tuple[int, int], int] = field(default_factory=dict)
     # The same as a table, -1 where it was not met yet; null where it would have too many places.
     _table: Ints | None = field(default_factory=lambda: np.full((64, 16), -1, np.int64))
+    # Address and footer of the file that was read last.
+    _footer: tuple[str, pq.FileMetaData] | None = None
 
     def number(self, tenant: str | None, model: str | None) -> int:
         """The number of a pair.
@@ -83,14 +86,15 @@ class Names:
         with told("reading attempt", place.root):
             store, path = place.store_of(part.address)
             with store.open_input_file(path) as source:
-                footer = pq.read_metadata(source)
-                held = [name for name in _COLUMNS if name in footer.schema.names and name not in absent]
+                footer = self._footer_of(part, source)
+                stored = set(columns(footer)) - absent
+                held = [name for name in _COLUMNS if name in stored]
                 file = pq.ParquetFile(source, metadata=footer, read_dictionary=held)
-                found = np.empty(sum(file.metadata.row_group(group).num_rows for group in groups), np.int64)
+                found = np.empty(sum(footer.row_group(group).num_rows for group in groups), np.int64)
                 start, whole = 0, True
                 for group in groups:
                     rows = file.read_row_group(group, columns=held, use_threads=False)
-                    for batch in rows.to_batches() if held else [_nameless(file.metadata.row_group(group).num_rows)]:
+                    for batch in rows.to_batches() if held else [_nameless(footer.row_group(group).num_rows)]:
                         numbers = found[start : start + batch.num_rows]
                         whole &= self._of_batch(batch, numbers)
                         start += batch.num_rows
@@ -104,6 +108,12 @@ class Names:
             pl.Series(WHO, [self.number(*pair) for pair in pairs.iter_rows()], dtype=pl.Int64)
         )
         return rows.join(numbered, on=["tenant", "model"], how="left", nulls_equal=True)
+
+    def _footer_of(self, part: Part, source: pa.NativeFile) -> pq.FileMetaData:
+        """The footer of a file. That of the last one is held: a day has as many stretches as it is large."""
+        if self._footer is None or self._footer[0] != part.address:
+            self._footer = part.address, pq.read_metadata(source)
+        return self._footer[1]
 
     def _of_batch(self, batch: pa.RecordBatch, found: Ints) -> bool:
         """Put the numbers of some rows into their place, -1 where a name is unknown; whether all names are known."""

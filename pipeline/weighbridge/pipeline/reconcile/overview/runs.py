@@ -47,6 +47,14 @@ class Run:
         numbers.tofile(path)
         return cls(len(numbers), numbers[::STEP].copy(), path)
 
+    def longer(self, numbers: Ints) -> Run:
+        """This run on disk with numbers behind it, none of which is below any of its own."""
+        assert self.path is not None
+        with self.path.open("ab") as file:
+            numbers.tofile(file)
+        marks = numbers[-self.size % STEP :: STEP]
+        return Run(self.size + len(numbers), np.concatenate([self.marks, marks]), self.path)
+
     def piece(self, start: int, end: int) -> Ints:
         """Part of it."""
         if self.path is None:

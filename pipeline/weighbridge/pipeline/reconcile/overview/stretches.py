@@ -95,10 +95,12 @@ class Cutter:
         read = [*pairs.reading_read(known[READING]), "model"]
         told = [scan.select(read) for _, scan in files(READING, [part for part, _ in reports])]
         right = pl.concat(told) if told else pl.LazyFrame(schema=_schema(READING, read))
-        if sum(part.rows for part, _ in (*attempts, *reports)) <= 2 * self.limits.rows:
+        inside = self._in_order(attempts) and self._in_order(reports)
+        size = self.limits.stretch if inside else self.limits.rows
+        if sum(part.rows for part, _ in (*attempts, *reports)) <= 2 * size:
             yield Stretch(self._attempts(attempts, known[ATTEMPT]), right)
         elif self._in_order(attempts):
-            yield from self._ranges(attempts[0], reports, right, known[ATTEMPT])
+            yield from self._ranges(attempts[0], reports, right, known[ATTEMPT], size)
         else:
             yield from self._buckets(attempts, right, known[ATTEMPT])
 
@@ -119,12 +121,12 @@ class Cutter:
         return pl.concat(out) if len(out) > 2 else out[-1]
 
     def _ranges(
-        self, attempts: Sided, reports: Sequence[Sided], told: pl.LazyFrame, known: Certain
+        self, attempts: Sided, reports: Sequence[Sided], told: pl.LazyFrame, known: Certain, rows_at_once: int
     ) -> Iterator[Stretch]:
         """Row groups one after the other, and the reports between their ends."""
         part, said = attempts
         groups = said.stretches
-        size = max(1, self.limits.rows // max(each.rows for each in groups))
+        size = max(1, rows_at_once // max(each.rows for each in groups))
         # Row groups of reports in order are read whole, which is cheaper than looking for rows while they are read.
         inside = self._in_order(reports)
         found = 0
@@ -141,6 +143,8 @@ class Cutter:
             held = right.collect(engine="streaming")
             found += held.height
             yield Stretch(rows, held.lazy(), part.address, least, until)
+            # Nothing of it is held while the next one is read.
+            del rows, held
         if found != sum(part.rows for part, _ in reports):
             raise Misplaced(reports[0][0].address)
 

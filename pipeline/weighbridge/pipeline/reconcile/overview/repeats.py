@@ -1,0 +1,98 @@
+"""Second halves of keys that make a plain pair doubtful: they come again in another stretch, or on another day.
+
+A plain pair has one attempt and one report of one key, so the keys of all attempts stand for those of the reports in
+them, and of reports only those are kept that were set aside: half the keys, of which rising runs are merged at a tenth
+of the cost of a group-by. Memory does not grow with the rows, for that is done a range of keys at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weighbridge.pipeline.reconcile.overview.keys import Keys, twice
+from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, cut, merged, values_between
+
+# Keys merged at a time: what stays near the processor merges twice as fast; fewer reads where they are on disk.
+_PIECE, _PIECE_AWAY = 2**18, 2**21
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(slots=True)
+class Repeats:
+    """The keys of all stretches.
+
+    Attributes:
+        folder: where runs are put once there are too many numbers.
+        at_once: how many numbers of each kind are held at a time, 8 bytes each.
+    """
+
+    folder: Path
+    at_once: int = AT_ONCE
+    _attempts: Keys = field(init=False)
+    _alone: Keys = field(init=False)
+    _told: Keys = field(init=False)
+    _beside: Keys = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Of each kind there is nothing yet."""
+        names = ("attempts", "alone", "told", "beside")
+        self._attempts, self._alone, self._told, self._beside = (
+            Keys(self.folder, name, self.at_once) for name in names
+        )
+
+    def add(self, attempts: Ints, alone: Ints, told: Ints) -> None:
+        """Add a stretch.
+
+        Args:
+            attempts: keys of all its attempts, each once and rising.
+            alone: those of them that have no plain pair, in any order.
+            told: keys of its reports that have none, and any that one of its sides has more than once, in any order.
+        """
+        self._attempts.add(attempts)
+        self._alone.add(np.unique(alone))
+        self._told.add(np.unique(told))
+
+    def add_beside(self, keys: Ints) -> None:
+        """Add keys of rows that no figure is taken from, each once and rising."""
+        self._beside.add(keys)
+
+    def found(self) -> Ints:
+        """Rising, each once, at least the keys
+
+        - of attempts in two stretches, and of reports in two of which one at least was set aside;
+        - of plain pairs that also are among those beside.
+
+        A key that was set aside wherever it came may be left out, though there are rows with it beside.
+        """
+        sides = [keys.runs() for keys in (self._attempts, self._alone, self._told, self._beside)]
+        runs = [run for side in sides for run in side]
+        piece = _PIECE if all(run.path is None for run in runs) else _PIECE_AWAY
+        pieces = -(-sum(run.size for run in runs) // min(self.at_once, piece))
+        values = values_between(runs, pieces)
+        return np.concatenate([NONE, *map(_again, *(map(merged, cut(side, values)) for side in sides))])
+
+
+def _again(attempts: Ints, alone: Ints, told: Ints, beside: Ints) -> Ints:
+    """What `Repeats.found` says of a range of keys: all of them, rising."""
+    met = told[_among(told, attempts)]
+    found: Sequence[Ints] = (
+        twice(attempts),
+        twice(told),
+        met[~_among(met, alone)],
+        beside[_among(beside, attempts)],
+    )
+    return np.unique(np.concatenate(found))
+
+
+def _among(values: Ints, rising: Ints) -> Mask:
+    """Which of some values are among rising numbers."""
+    if not len(rising):
+        return np.zeros(len(values), np.bool_)
+    met: Mask = rising.take(np.searchsorted(rising, values), mode="clip") == values
+    return met

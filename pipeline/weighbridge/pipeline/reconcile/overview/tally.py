@@ -1,0 +1,125 @@
+"""How often each figure was met in each group, for figures that are met often; memory has an end.
+
+Sorting one number for every row takes as long as joining the rows. But figures repeat, and what repeats can be counted
+in its place, at a sixth of the cost. The figures of a group lie on pages of `PAGE` counts, and a page is made once
+enough rows have asked for it. Rows that find none (rare groups, figures below nought or very large, no room left) are
+given back to whoever asked, to be sorted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints
+
+_BITS = 9
+PAGE = 2**_BITS
+# 64 MiB of counts; of those that were never made the machine gives no memory.
+MOST_PAGES = 2**14
+# As many rows as this are sorted before a page is made for them.
+ENOUGH = 128
+# Places of pages, by group and figure: 16 MiB, and figures beyond so many pages have none.
+_MOST_PLACES = 2**22
+_MOST_WIDE = 64
+# Rows at a time: what stays near the processor.
+_NEAR = 2**16
+# Pages that are read together.
+_READ = 2**11
+
+_Numbers = np.ndarray[Any, np.dtype[np.int32]]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of figures in groups, both whole numbers.
+
+    Attributes:
+        pages: how many are made at most.
+        enough: how many rows have to ask for a page before it is made.
+    """
+
+    pages: int = MOST_PAGES
+    enough: int = ENOUGH
+    # By group and page of the figure: which page it is, -1 where there is none; and how many rows have asked for it.
+    _numbers: _Numbers = field(default_factory=lambda: np.full((64, 4), -1, np.int32))
+    _asked: _Numbers = field(default_factory=lambda: np.zeros((64, 4), np.int32))
+    _counts: Ints = field(init=False)
+    _made: int = 0
+
+    def __post_init__(self) -> None:
+        """All counts are nought."""
+        self._counts = np.zeros(self.pages << _BITS, np.int64)
+
+    def add(self, group: Ints, figure: Ints) -> Ints:
+        """Count rows by their group, which is not below nought, and figure; the places of those that found no page."""
+        rest = [NONE]
+        for start in range(0, len(group), _NEAR):
+            near = slice(start, start + _NEAR)
+            rest.append(start + self._near(group[near], figure[near]))
+        return np.concatenate(rest)
+
+    def cuts(self) -> Ints:
+        """Groups, rising, between each two of which there are no more pages than are read together, or one group."""
+        reached = np.cumsum(np.count_nonzero(self._numbers >= 0, axis=1))
+        wanted = np.arange(_READ, int(reached[-1]) + 1, _READ)
+        return np.unique(np.searchsorted(reached, wanted, "right"))
+
+    def counted(self, first: int, until: int) -> tuple[Ints, Ints, Ints]:
+        """Groups, figures and counts above nought of groups from one to before another, in the order of both."""
+        rows = self._numbers[first:until].ravel()
+        places = np.flatnonzero(rows >= 0)
+        held = self._counts.reshape(-1, PAGE)[rows[places]]
+        page, cell = np.nonzero(held)
+        group, number = np.divmod(places[page], self._numbers.shape[1])
+        return group + first, number * PAGE + cell, held[page, cell]
+
+    def _near(self, group: Ints, figure: Ints) -> Ints:
+        page = figure >> _BITS
+        self._make_room(int(group.max()), int(page.max()))
+        groups, wide = self._numbers.shape
+        outside = (page < 0) | (page >= wide) | (group >= groups)
+        if outside.any():
+            inside = np.flatnonzero(~outside)
+            lacking = inside[self._counted(group[inside] * wide + page[inside], figure[inside])]
+            return np.concatenate([np.flatnonzero(outside), lacking])
+        return self._counted(group * wide + page, figure)
+
+    def _counted(self, places: Ints, figure: Ints) -> Ints:
+        """Count rows whose pages have these places; those that found none."""
+        numbers = self._numbers.ravel().take(places)
+        lacking = np.flatnonzero(numbers < 0)
+        if len(lacking) and self._made < self.pages:
+            self._ask(places[lacking])
+            numbers = self._numbers.ravel().take(places)
+            lacking = np.flatnonzero(numbers < 0)
+        cells = (numbers.astype(np.int64) << _BITS) + (figure & (PAGE - 1))
+        np.add.at(self._counts, cells[numbers >= 0] if len(lacking) else cells, 1)
+        return lacking
+
+    def _ask(self, places: Ints) -> None:
+        """Make the pages that enough rows have asked for, while there is room."""
+        asked, rows = np.unique(places, return_counts=True)
+        self._asked.ravel()[asked] += rows.astype(np.int32)
+        made = asked[self._asked.ravel()[asked] >= self.enough][: self.pages - self._made]
+        self._numbers.ravel()[made] = np.arange(self._made, self._made + len(made))
+        self._made += len(made)
+
+    def _make_room(self, group: int, page: int) -> None:
+        """Places for groups up to one and pages up to one, as far as there may be any."""
+        groups, wide = self._numbers.shape
+        if group >= groups:
+            groups = min(2 ** (group + 1).bit_length(), _MOST_PLACES // wide)
+        if page >= wide:
+            wide = min(2 ** (page + 1).bit_length(), _MOST_WIDE, _MOST_PLACES // groups)
+        if (groups, wide) != self._numbers.shape:
+            self._numbers = _wider(self._numbers, groups, wide, -1)
+            self._asked = _wider(self._asked, groups, wide, 0)
+
+
+def _wider(table: _Numbers, groups: int, wide: int, blank: int) -> _Numbers:
+    held = np.full((groups, wide), blank, np.int32)
+    held[: table.shape[0], : table.shape[1]] = table
+    return held
