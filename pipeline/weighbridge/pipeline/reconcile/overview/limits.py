@@ -28,4 +28,4 @@ class Limits:
     stretch: int = 500_000
     keys: int = AT_ONCE
     held: int = HELD
-    aside: int = 100_000
+    aside: int = 200_000

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.lake.files import Part
@@ -127,20 +128,15 @@ class Cutter:
         part, said = attempts
         groups = said.stretches
         size = max(1, rows_at_once // max(each.rows for each in groups))
-        # Row groups of reports in order are read whole, which is cheaper than looking for rows while they are read.
         inside = self._in_order(reports)
+        following = _Following(told, list(reports[0][1].stretches)) if inside else None
         found = 0
         starts = [0, *(n for n in range(size, len(groups)) if n % size == 0 and groups[n].least != groups[n - 1].most)]
         for start, end in pairwise([*starts, len(groups)]):
             least = groups[start].least if start else None
             until = groups[end].least if end < len(groups) else None
             rows = self._attempts([attempts], known, range(start, end))
-            right = told.slice(*_within(reports[0][1].stretches, least, until)) if inside else told
-            if least is not None:
-                right = right.filter(pl.col(LEAD) >= least)
-            if until is not None:
-                right = right.filter(pl.col(LEAD) < until)
-            held = right.collect(engine="streaming")
+            held = _between(told, least, until) if following is None else following.before(until)
             found += held.height
             yield Stretch(rows, held.lazy(), part.address, least, until)
             # Nothing of it is held while the next one is read.
@@ -171,15 +167,51 @@ def _apart(said: Footer) -> bool:
     return told and all(most <= least for (_, most), (least, _) in pairwise(ends))
 
 
-def _within(groups: Sequence[Group], least: int | None, until: int | None) -> tuple[int, int]:
-    """The first of the rows of those row groups that reach into a range of keys, and how many there are."""
-    own = [
-        each
-        for each in groups
-        if each.least is not None and each.most is not None
-        if (least is None or each.most >= least) and (until is None or each.least < until)
-    ]
-    return (own[0].first, own[-1].first + own[-1].rows - own[0].first) if own else (0, 0)
+def _between(rows: pl.LazyFrame, least: int | None, until: int | None) -> pl.DataFrame:
+    """The rows whose keys are in a range."""
+    if least is not None:
+        rows = rows.filter(pl.col(LEAD) >= least)
+    if until is not None:
+        rows = rows.filter(pl.col(LEAD) < until)
+    return rows.collect(engine="streaming")
+
+
+@dataclass(slots=True)
+class _Following:
+    """The rows of a file in order, whose row groups are read once, as far as they are asked for.
+
+    Attributes:
+        rows: all of them.
+        groups: the row groups that were not read yet.
+    """
+
+    rows: pl.LazyFrame
+    groups: list[Group]
+    _left: pl.DataFrame | None = None
+
+    def before(self, until: int | None) -> pl.DataFrame:
+        """The rows below a key that were not given yet; all others where it is null.
+
+        Wherever a row lies, it is given once. One that lies where it should not comes too late to meet its attempt,
+        and both are set aside then.
+        """
+        own = [each for each in self.groups if until is None or each.least is None or each.least < until]
+        held = [] if self._left is None else [self._left]
+        if own:
+            first, last = own[0], own[-1]
+            self.groups = self.groups[self.groups.index(last) + 1 :]
+            held.append(self.rows.slice(first.first, last.first + last.rows - first.first).collect(engine="streaming"))
+        rows = whole(pl.concat(held) if held else pl.DataFrame(schema=self.rows.collect_schema()))
+        if until is None:
+            self._left = None
+            return rows
+        keys = rows[LEAD].to_numpy()
+        if bool((keys[1:] >= keys[:-1]).all()):
+            place = int(np.searchsorted(keys, until))
+            mine, self._left = rows[:place], rows[place:]
+        else:
+            mine, self._left = rows.filter(pl.col(LEAD) < until), rows.filter(pl.col(LEAD) >= until)
+        return mine
 
 
 def _no_attempts(known: Certain) -> pl.DataFrame:

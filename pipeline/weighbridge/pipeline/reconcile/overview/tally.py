@@ -25,7 +25,7 @@ ENOUGH = 128
 _MOST_PLACES = 2**22
 _MOST_WIDE = 64
 # Rows at a time: what stays near the processor.
-_NEAR = 2**16
+_NEAR = 2**15
 # Pages that are read together.
 _READ = 2**11
 
@@ -55,11 +55,15 @@ class Tally:
 
     def add(self, group: Ints, figure: Ints) -> Ints:
         """Count rows by their group, which is not below nought, and figure; the places of those that found no page."""
-        rest = [NONE]
-        for start in range(0, len(group), _NEAR):
-            near = slice(start, start + _NEAR)
-            rest.append(start + self._near(group[near], figure[near]))
-        return np.concatenate(rest)
+        if not len(group):
+            return NONE
+        self._make_room(int(group.max()), int(figure.max()) >> _BITS)
+        groups, wide = self._numbers.shape
+        if group.max() < groups and figure.min() >= 0 and figure.max() < wide << _BITS:
+            return self._counted(group, figure)
+        inside = (group < groups) & (figure >= 0) & (figure < wide << _BITS)
+        own = np.flatnonzero(inside)
+        return np.concatenate([np.flatnonzero(~inside), own[self._counted(group[own], figure[own])]])
 
     def cuts(self) -> Ints:
         """Groups, rising, between each two of which there are no more pages than are read together, or one group."""
@@ -76,28 +80,26 @@ class Tally:
         group, number = np.divmod(places[page], self._numbers.shape[1])
         return group + first, number * PAGE + cell, held[page, cell]
 
-    def _near(self, group: Ints, figure: Ints) -> Ints:
-        page = figure >> _BITS
-        self._make_room(int(group.max()), int(page.max()))
-        groups, wide = self._numbers.shape
-        outside = (page < 0) | (page >= wide) | (group >= groups)
-        if outside.any():
-            inside = np.flatnonzero(~outside)
-            lacking = inside[self._counted(group[inside] * wide + page[inside], figure[inside])]
-            return np.concatenate([np.flatnonzero(outside), lacking])
-        return self._counted(group * wide + page, figure)
-
-    def _counted(self, places: Ints, figure: Ints) -> Ints:
-        """Count rows whose pages have these places; those that found none."""
-        numbers = self._numbers.ravel().take(places)
-        lacking = np.flatnonzero(numbers < 0)
-        if len(lacking) and self._made < self.pages:
-            self._ask(places[lacking])
-            numbers = self._numbers.ravel().take(places)
-            lacking = np.flatnonzero(numbers < 0)
-        cells = (numbers.astype(np.int64) << _BITS) + (figure & (PAGE - 1))
-        np.add.at(self._counts, cells[numbers >= 0] if len(lacking) else cells, 1)
-        return lacking
+    def _counted(self, group: Ints, figure: Ints) -> Ints:
+        """Count rows whose pages have a place; those that found no page."""
+        wide, rest = self._numbers.shape[1], [NONE]
+        numbers = self._numbers.ravel()
+        for start in range(0, len(group), _NEAR):
+            near = slice(start, start + _NEAR)
+            places = group[near] * wide
+            places += figure[near] >> _BITS
+            cells = numbers.take(places).astype(np.int64)
+            if int(cells.min()) < 0 and self._made < self.pages:
+                self._ask(places[cells < 0])
+                cells = numbers.take(places).astype(np.int64)
+            lacking = cells < 0
+            cells <<= _BITS
+            cells += figure[near] & (PAGE - 1)
+            if lacking.any():
+                rest.append(start + np.flatnonzero(lacking))
+                cells = cells[~lacking]
+            np.add.at(self._counts, cells, 1)
+        return np.concatenate(rest)
 
     def _ask(self, places: Ints) -> None:
         """Make the pages that enough rows have asked for, while there is room."""
