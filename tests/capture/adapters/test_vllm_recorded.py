@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from tests.capture.adapters.vllm_replay import CONFIGURATIONS, Replay, Row, generates, key_of, lines, pieces
 
+from weighbridge.capture.binding import Attempt
 from weighbridge.capture.content import Content, Run
+from weighbridge.capture.traces import Traces
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.segment import read_table
 
@@ -232,6 +234,29 @@ def test_ids_of_a_sample_are_those_the_engine_generated(
         seen += bool(outputs)
     assert seen > 15
     assert offered == {}
+
+
+def test_verify_steps_of_a_sample_are_those_the_answer_tells(
+    tmp_path: Path, shared_real: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Per step drafted and accepted, as counts of level 2 and above; below nothing is handed over."""
+    policy = tmp_path / "policy.json"
+    cell = {"tenant": None, "route": None, "strategy": None, "level": 3, "purpose": "billing_audit"}
+    policy.write_text(json.dumps({"version": 1, "cells": [{**cell, "expires": "2999-12-31"}]}), encoding="utf-8")
+    traced: dict[AttemptKey, list[tuple[int, int]]] = {}
+
+    def offer(_: object, attempt: Attempt, events: Any, *__: object) -> bool:
+        traced[attempt.key] = [(event.n_universe, event.n_members) for event in events()]
+        return True
+
+    monkeypatch.setattr(Traces, "offer", offer)
+    replay = Replay(shared_real / "engines" / "vllm" / "b_spec_ngram", tmp_path / "s", monkeypatch, policy_file=policy)
+    replay.run()
+    for call in replay.calls:
+        told = _speculation(call) or {}
+        steps = list(zip(told.get("per_step_drafted") or (), told.get("per_step_accepted") or (), strict=True))
+        assert traced.pop(key_of(call["case"]), []) == steps, call["case"]
+    assert traced == {}
 
 
 def _recorded_ids(call: Row) -> tuple[list[int] | None, dict[int, list[int]]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from weighbridge.capture.adapters._vllm_desk import Desk, ServedCall, Speculation
@@ -19,7 +20,21 @@ from weighbridge.capture.binding import Binding
 from weighbridge.capture.context import Context, Parameters
 from weighbridge.capture.layout import ACCEPTED_STEPS, NULL, outcome_word
 from weighbridge.schemas.engine_ids import SAME_US, client_id, engine_id
-from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason, ForeignIdKind, GapReason
+from weighbridge.schemas.enumerations import (
+    AttemptStatus,
+    Axis,
+    ChildKind,
+    Encoding,
+    Fidelity,
+    FinishReason,
+    ForeignIdKind,
+    GapReason,
+    HeadKind,
+    Operation,
+    Phase,
+    PositionSpace,
+)
+from weighbridge.schemas.state_event import StateEvent
 
 if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
@@ -170,6 +185,8 @@ class EngineCalls:
             self._recorder.finish_child(attempt, number, kind, outcome, counts, parent)
         status = _STATUS.get(finish or FinishReason.STOP, AttemptStatus.SUCCEEDED)
         drafts = call.speculation if call is not None and len(requests) == 1 else None
+        if drafts is not None and drafts.per_step and attempt.level > 1:
+            attempt.offer_trace(partial(_verify_steps, drafts))
         attempt.finish(outcome_word(status, finish), self._counts(requests, drafts))
         self._name(attempt, first, joined=call is not None)
 
@@ -222,6 +239,18 @@ class EngineCalls:
 
 def _end(one: Finished) -> int:
     return one.arrived_us + one.total_us
+
+
+def _verify_steps(drafts: Speculation) -> list[StateEvent]:
+    """Each verify step: how many of its drafted tokens were accepted. Which tokens, the server does not say."""
+    return [
+        StateEvent(
+            seq=step, step=step, phase=Phase.VERIFY, axis=Axis.EMIT, op=Operation.ACCEPT, layer_lo=None, layer_hi=None,
+            head_lo=None, head_hi=None, head_kind=HeadKind.NONE, pos_space=PositionSpace.DRAFT_NODE,
+            n_universe=drafted, n_members=accepted, enc=Encoding.COUNT, fidelity=Fidelity.COUNTS,
+        )
+        for step, (drafted, accepted) in enumerate(drafts.per_step)
+    ]  # fmt: skip
 
 
 def _histogram(accepted: Sequence[int]) -> dict[str, int]:

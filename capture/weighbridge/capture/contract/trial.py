@@ -20,7 +20,8 @@ from weighbridge.schemas.errors import ContractError
 
 Row = dict[str, Any]
 KEY: Final = bytes(range(32))
-_WAIT_S: Final = 10.0
+_WAIT_S: Final = 15.0
+_QUIET_S: Final = 2.5  # several sides of a call write one after the other, some of them once a second
 _RAISED: Final = {"tenant": None, "route": None, "strategy": None, "level": 2, "purpose": "contract_test"}
 
 
@@ -48,11 +49,13 @@ class Trial:
             self.recorder.close()
             return self._read()
         end = time.monotonic() + _WAIT_S
-        while True:
-            time.sleep(0.5)  # both sides of a call write, one after the other
-            attempts, children, gaps = self._read()
-            if len(attempts) >= wanted or time.monotonic() > end:
-                return attempts, children, gaps
+        told, since = self._read(), time.monotonic()
+        while time.monotonic() < end and (len(told[0]) < wanted or time.monotonic() - since < _QUIET_S):
+            time.sleep(0.25)
+            now = self._read()
+            if now != told:
+                told, since = now, time.monotonic()
+        return told
 
     def _read(self) -> tuple[list[Row], list[Row], list[Row]]:
         tables: dict[str, list[Row]] = {"attempt": [], "child": [], "gap": []}
