@@ -18,7 +18,8 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,10 +39,13 @@ from weighbridge.capture.limits import Limits
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.records import Records
 from weighbridge.capture.rendering import Renderer
+from weighbridge.capture.replicated import PartBinding
 from weighbridge.capture.traces import Events, Traces
 from weighbridge.schemas.enumerations import GapReason, RunStream
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, key_id
+from weighbridge.schemas.parts import Part
+from weighbridge.schemas.state_event import StateEvent
 from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.version import SCHEMA_VERSION
 
@@ -55,6 +59,9 @@ class Recorder(Records):
 
     Attributes:
         chores: work of adapters off the request path, such as recounts: called by the keeper, and with True at the end.
+        part: place of this process in a model that runs in several; None where it runs in one.
+        follows: another process tells the counts: of attempts nothing but traces is written here.
+        hooks: adapters that were installed. Where nothing ever runs through any of them, that is a gap at the end.
     """
 
     def __init__(
@@ -67,8 +74,12 @@ class Recorder(Records):
         policy_file: Path | None,
         keys: KeyProvider | None,
         facts: Mapping[str, str | int | None],
+        part: Part | None = None,
     ) -> None:
         super().__init__()
+        self.part = part
+        self.follows = part is not None and not part.counts
+        self._calls = itertools.count()
         self.spool = spool
         self.installation = installation
         self.key = key
@@ -87,6 +98,7 @@ class Recorder(Records):
     def _reset(self) -> None:
         """A process of its own: fresh random tail, fresh files, nothing inherited."""
         self.pid = os.getpid()
+        self.hooks: set[str] = set()
         self.tail = _SIGN | int.from_bytes(os.urandom(8), "big") >> 2
         self.serials = itertools.count(1)
         self.process = os.urandom(8).hex()
@@ -127,6 +139,7 @@ class Recorder(Records):
         keys: KeyProvider | None = None,
         role: str | None = None,
         rank: int | None = None,
+        part: Part | None = None,
     ) -> Recorder:
         """Open the spool and start the keeper.
 
@@ -136,7 +149,8 @@ class Recorder(Records):
             key: the installation's pseudonym key, 16 to 64 bytes.
             keys: who gives the keys token ids are encrypted with; without one ids are counted as lost under `no_key`.
             policy_file: see `policy`; without one every attempt is captured at level 1.
-            role, rank: place of this process in a model that runs in several.
+            role, rank: what this process is to others, such as `engine` or `server`.
+            part: its place in a model that runs in several processes; it is the role and rank then.
 
         Raises:
             ConfigError: a name or key that cannot be used. A spool that cannot be written is no error: losses are
@@ -148,12 +162,13 @@ class Recorder(Records):
             raise ConfigError(f"the pseudonym key has {len(key)} bytes; 16 to 64 are allowed, 32 are usual")
         recorder = cls(
             Path(spool),
-            installation=installation,
+            installation=installation if part is None else part.source(installation),
             key=key,
             limits=limits or Limits(),
             policy_file=None if policy_file is None else Path(policy_file),
             keys=keys,
-            facts={"role": role, "rank": rank, "key_id": key_id(key), "schema_version": SCHEMA_VERSION},
+            facts={"role": role, "rank": rank, "key_id": key_id(key), "schema_version": SCHEMA_VERSION, **_facts(part)},
+            part=part,
         )
         recorder.read_policy()
         recorder.open()
@@ -200,7 +215,10 @@ class Recorder(Records):
         with self.dictionary.lock:
             number = self.number(Entry.CONTEXT, entry, 0)
             values = -1 if parameters is None else self.parameters(parameters)
-            binding = Binding(self, number, counts, facts, root, values, context.subject_bucket)
+            made = Binding if self.part is None else PartBinding
+            binding = made(self, number, counts, facts, root, values, context.subject_bucket)
+            if isinstance(binding, PartBinding) and self.part is not None:
+                binding.of(self.part, self._calls)
             self._decide(binding)
             self._bindings.add(binding)
             self.dictionary.hold(binding)
@@ -252,6 +270,8 @@ class Recorder(Records):
 
     def offer_ids(self, attempt: Attempt, runs: Sequence[Run]) -> int:
         """Hand over the token ids of one attempt by reference (level 2 and up); how many ids will follow, -1 none."""
+        if self.follows:
+            return -1
         return self.content.offer(attempt.content_place(), runs)
 
     def offer_pair(self, attempt: Attempt, prompt: object, output: object) -> int:
@@ -279,6 +299,8 @@ class Recorder(Records):
     ) -> bool:
         """`Attempt.offer_trace`. Never raises."""
         try:
+            if self.part is not None:
+                events = partial(_placed, self.part, events)
             return self.traces.offer(attempt, events, strategy, child, held_bytes)
         except Exception as error:
             self.losses.count(GapReason.SERIALISE, attempts=0)
@@ -313,6 +335,8 @@ class Recorder(Records):
         if first:
             self.keeper.stop()
             self.do_chores(last=True)
+            if self.hooks and not _handed_out(self.serials):
+                self.losses.count(GapReason.NEVER_CALLED, attempts=0)
             self.drain_content(all_=True)
             self.content_files.close()
             self.losses.counted = self._outlive
@@ -340,6 +364,29 @@ class Recorder(Records):
         else:
             self.journal = NoJournal(GapReason.FORK)
             self.journals.unopened = True
+
+
+def _facts(part: Part | None) -> dict[str, str | int | None]:
+    """What a journal's header says about a part."""
+    if part is None:
+        return {}
+    return {
+        "role": str(part.kind),
+        "rank": part.rank,
+        "world": part.world,
+        "group": part.group,
+        "first_layer": part.first_layer,
+        "first_head": part.first_head,
+    }
+
+
+def _placed(part: Part, events: Events) -> Sequence[StateEvent]:
+    return part.placed(events() if callable(events) else events)
+
+
+def _handed_out(serials: Iterator[int]) -> bool:
+    """Whether an attempt was ever begun: its text is the only look at a counter that takes nothing of it."""
+    return repr(serials) != "count(1)"
 
 
 _living: Final[set[Recorder]] = set()

@@ -40,6 +40,7 @@ class Records(Present):
     journals: Journals
     dictionary: Dictionary
     renderer: Renderer
+    follows: bool = False
 
     def __init__(self) -> None:
         self.written_slow = 0
@@ -116,8 +117,8 @@ class Records(Present):
             part: 1 for the first further part, then 2, 3, ...
         """
         try:
-            if os.getpid() != self.pid:
-                return False
+            if os.getpid() != self.pid or self.follows:
+                return self.follows
             word = outcome | attempt.level_bits | attempt.mark_bits
             head = [0, attempt.hi, attempt.lo, 0, 0, attempt.arrived_us, -1, word, part, -1]
             return self._put_beside(Kind.USAGE, self.renderer.slot(binding, head, (), usage, part))
@@ -139,8 +140,8 @@ class Records(Present):
             True when the record survives a SIGKILL from here on. Never raises.
         """
         try:
-            if os.getpid() != self.pid:
-                return False
+            if os.getpid() != self.pid or self.follows:
+                return self.follows
             head = [
                 0, attempt.hi, attempt.lo, attempt.request_hi, attempt.request_lo, attempt.arrived_us,
                 attempt.parameters, outcome | attempt.level_bits, child | _KINDS[kind] << 16 | parent << 32, -1,
@@ -166,7 +167,7 @@ class Records(Present):
     def put_foreign_id(self, attempt: Attempt, kind: ForeignIdKind, value: str) -> None:
         """Store an identifier another system gave to this attempt. What does not look like one is dropped."""
         with Guard("foreign_id"):
-            if os.getpid() == self.pid and IDENTIFIER.fullmatch(value):
+            if os.getpid() == self.pid and not self.follows and IDENTIFIER.fullmatch(value):
                 content = {
                     "attempt": attempt.key.to_hex(),
                     "kind": str(kind),

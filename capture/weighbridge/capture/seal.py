@@ -32,6 +32,7 @@ Row = dict[str, Any]
 _GAPS: Final = tuple(GapReason)
 _CHILDREN: Final = tuple(ChildKind)
 _STAGES: Final = tuple(Stage)
+_LABELS: Final = ("role", "rank", "world", "group", "first_layer", "first_head", "policy")
 _IDS_EXPECTED: Final = HEAD.index("ids_expected")
 _CACHE: Final = ("cached_local", "cached_external", "prefill_computed")
 
@@ -65,7 +66,7 @@ def seal(journal: Path, out: Path, *, extra: Mapping[str, list[Row]] | None = No
         writer=contents.header["installation"],
         end=contents.end,
         sequence=(0, contents.taken - 1) if contents.taken else None,
-        labels={k: str(contents.header[k]) for k in ("role", "rank", "policy") if contents.header.get(k) is not None},
+        labels={k: str(contents.header[k]) for k in _LABELS if contents.header.get(k) is not None},
         key_id=contents.header.get("key_id"),
     )
 

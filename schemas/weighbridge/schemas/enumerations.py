@@ -360,6 +360,10 @@ class GapReason(StrEnum):
     SERIALISE = "serialise"
     CORRUPT = "corrupt"
     NOT_SEEN = "not_seen"
+    # What an engine recorded of a call may be another's: nothing is lost, and the two do not meet.
+    AMBIGUOUS = "ambiguous"
+    # A hook was installed, and nothing ever ran through it: the model may run in another process.
+    NEVER_CALLED = "never_called"
 
 
 class QuarantineReason(StrEnum):

@@ -185,7 +185,7 @@ def test_requests_that_may_be_of_either_of_two_calls_are_given_to_neither(tmp_pa
     found = rows(recorder, tmp_path / "out", "attempt")
     assert len(found) == 2
     assert not {(row["attempt_hi"], row["attempt_lo"]) for row in found} & {tuple(call.key) for call in calls}
-    assert [(row["reason"], row["attempts"]) for row in rows(recorder, tmp_path / "gaps", "gap")] == [("not_seen", 0)]
+    assert [(row["reason"], row["attempts"]) for row in rows(recorder, tmp_path / "gaps", "gap")] == [("ambiguous", 0)]
 
 
 def test_requests_nobody_tells_of_are_written_when_the_engine_rests(tmp_path: Path) -> None:

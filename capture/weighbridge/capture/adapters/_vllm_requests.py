@@ -163,8 +163,7 @@ class EngineCalls:
         if alone:
             self._desk.take(calls[0])
         else:
-            # No call is lost; which of them these requests are of was not to be seen.
-            self._recorder.losses.count(GapReason.NOT_SEEN, attempts=0)
+            self._recorder.losses.count(GapReason.AMBIGUOUS, attempts=0)
         self._write(group, calls[0] if alone else None)
         return True
 

@@ -99,7 +99,11 @@ class Adapter:
         return version is not None and _order(self.first) <= _order(version) < _order(self.below)
 
     def admit(self, recorder: Recorder, version: str | None = None) -> bool:
-        """Whether the present version is one it was run with; if not, the gap is counted (no attempt is lost by it)."""
+        """Whether the present version is one it was run with; if not, the gap is counted (no attempt is lost by it).
+
+        The recorder is told that a hook is there: one that nothing ever runs through is a gap at its end.
+        """
+        recorder.hooks.add(self.name)
         if self.supports(version or self.version()):
             return True
         recorder.losses.count(GapReason.UNSUPPORTED_VERSION, attempts=0)

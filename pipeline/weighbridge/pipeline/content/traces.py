@@ -13,6 +13,7 @@ from weighbridge.schemas.block import BlockError
 from weighbridge.schemas.errors import ContractError
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.keys import KeyUnavailableError
+from weighbridge.schemas.parts import installation_of, united
 from weighbridge.schemas.state_event import StateEvent
 from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.trace_block import NAME_BYTES, TABLE, open_events
@@ -75,15 +76,18 @@ def _opened(held: list[tuple[Any, ...]], ring: Ring) -> tuple[list[StateEvent], 
 def state_events(lake: Lake, keys: Reader, attempt: AttemptKey, *, child: int = 0) -> list[StateEvent]:
     """The state events of one child of an attempt; empty where there are none, or where they do not open.
 
-    Where several sources told a trace it is that of the first one; `open_traces` has them all, and the reasons.
+    Where several sources told a trace it is that of the first one; `open_traces` has them all, and the reasons. The
+    ranks of one installation are one source: what each did to its own heads or layers is put together.
 
     Raises:
         CipherMissingError: the package that decrypts is not installed.
     """
+    shards: dict[str, list[list[StateEvent]]] = {}
     for trace in open_traces(lake, keys, attempt):
         if trace.child == child and trace.events:
-            return trace.events
-    return []
+            shards.setdefault(installation_of(trace.source), []).append(trace.events)
+    first = next(iter(shards.values()), [])
+    return united(first) if len(first) > 1 else [event for events in first for event in events]
 
 
 def trace_counts(lake: Lake, attempt: AttemptKey) -> pl.DataFrame:

@@ -22,8 +22,10 @@ from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import SPOOL, read_key
 from weighbridge.pipeline.settings import Settings, find_config, load
+from weighbridge.schemas.enumerations import GapReason
 from weighbridge.schemas.errors import WeighbridgeError
 from weighbridge.schemas.identity import key_id
+from weighbridge.schemas.parts import installation_of
 from weighbridge.schemas.segment import SUFFIX, read_manifest
 from weighbridge.schemas.tables import TABLES
 from weighbridge.schemas.version import SCHEMA_VERSION
@@ -133,6 +135,7 @@ def _of_lake(settings: Settings) -> list[Check]:
         _attempted("quarantine", lambda: _quarantine(lake)),
         _attempted("spool", lambda: _spool(lake, settings.folder / SPOOL)),
         _attempted("token ids", lambda: _token_ids(lake, settings)),
+        _attempted("hooks", lambda: _hooks(lake)),
     ]
 
 
@@ -188,6 +191,27 @@ def _token_ids(lake: Lake, settings: Settings) -> Check:
         return Check("token ids", Health.OK, "keys are named" if named else "no keys are named")
     cure = "run `weighbridge content recompress`" if named else "name the keys (content_keys) to have them packed"
     return Check("token ids", Health.NOTICE, f"days that are not packed: {days:,}", cure)
+
+
+def _hooks(lake: Lake) -> Check:
+    """Processes in which an adapter was installed and nothing ever ran through it: is the model in another one?"""
+    gaps = lake.scan("gap", columns=["source", "reason"]).filter(reason=str(GapReason.NEVER_CALLED)).collect()
+    idle = set(gaps["source"])
+    if not idle:
+        return Check("hooks", Health.OK, "something ran through every one that ended")
+    used = set(lake.scan("attempt", columns=["source"]).unique().collect()["source"])
+    beside = {installation_of(source) for source in used}
+    never = sorted(source for source in idle - used if installation_of(source) in beside)
+    if never:
+        cure = "install the adapter in the process that runs the model, and with `part` where several do"
+        return Check(
+            "hooks", Health.PROBLEM, f"never called, while others of their model were: {', '.join(never)}", cure
+        )
+    alone = sorted(idle - used)
+    if not alone:
+        return Check("hooks", Health.OK, "processes that ended without a call had calls before or after")
+    cure = "if calls were made in that time, the model runs in another process: install the adapter there"
+    return Check("hooks", Health.NOTICE, f"never called: {', '.join(alone)}", cure)
 
 
 def _prices(settings: Settings, today: date) -> Check:
