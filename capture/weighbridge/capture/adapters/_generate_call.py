@@ -72,6 +72,7 @@ class Call:
 
 
 current: ContextVar[Call | None] = ContextVar("weighbridge_generate", default=None)
+beforehand: ContextVar[tuple[Told, ...]] = ContextVar("weighbridge_beforehand", default=())
 _keys: ContextVar[Sequence[AttemptKey]] = ContextVar("weighbridge_generate_keys", default=())
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from weighbridge.capture.adapters import _speculation
 from weighbridge.capture.adapters._generate_arguments import Arguments, fresh, prompts
-from weighbridge.capture.adapters._generate_call import Call, Keys, current
+from weighbridge.capture.adapters._generate_call import Call, Keys, beforehand, current
 from weighbridge.capture.adapters._generate_reading import Reading, fail
 from weighbridge.capture.adapters._method import Method
 from weighbridge.capture.adapters._speculation import Drafts
@@ -71,7 +71,8 @@ class Watched(Method):
     def _begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         keys = self._keys.take(prompts(args, kwargs) or 1)
         attempt = self._binding.begin(key=keys[0] if keys else None)
-        return Call(attempt, time.perf_counter_ns(), Drafts(keep=attempt.level >= 2), fresh(kwargs), keys)
+        drafts = Drafts(keep=attempt.level >= 2)
+        return Call(attempt, time.perf_counter_ns(), drafts, fresh(kwargs), keys, told=list(beforehand.get()))
 
 
 class Hook(Method):
