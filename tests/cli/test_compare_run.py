@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,18 @@ def test_a_run_is_compared_kept_and_opened_again(weighbridge: Terminal, tmp_path
         "q": each["measures"]["similarity"]["q"]
     }
     assert "topk" in weighbridge("compare", "show", *at).out
+    made = weighbridge(
+        "compare", "sheet", tmp_path / "run", "--strategy", "window", "--out", tmp_path / "s", *keys, *at
+    )
+    assert made.code == 0
+    sheet = (tmp_path / "s" / "sheet.csv").read_text(encoding="utf-8-sig")
+    assert "a lorry drives on" in sheet
+    items = [row["item"] for row in csv.DictReader(sheet.splitlines())]
+    (tmp_path / "ann.csv").write_text("item,verdict\n" + "".join(f"{item},same\n" for item in items))
+    judged = weighbridge(
+        "compare", "verdicts", tmp_path / "run", tmp_path / "ann.csv", "--strategy", "window", "--json", *at
+    ).json
+    assert (judged["same"], judged["unknown"], judged["judgement"]) == (len(items), 0, "undecided")
 
 
 def test_what_the_runner_refuses_is_said(weighbridge: Terminal, tmp_path: Path, plan: Path) -> None:

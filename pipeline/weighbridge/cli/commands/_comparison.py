@@ -10,6 +10,7 @@ from weighbridge.cli.output import counted, write_line, write_table
 
 if TYPE_CHECKING:
     from weighbridge.pipeline.compare.comparison import Compared, Comparison
+    from weighbridge.pipeline.compare.verdicts import Judged
     from weighbridge.pipeline.lake.lake import Lake
     from weighbridge.schemas.finding import Finding
 
@@ -130,3 +131,37 @@ def write_evicted(gone: Mapping[str, Any]) -> None:
             for name, each in gone.items()
         ],
     )
+
+
+def told_of_verdicts(found: Judged) -> dict[str, Any]:
+    """What people say, for JSON."""
+    names = ("raters", "pairs", "won", "lost", "same", "neither", "unknown", "p")
+    preference = {name: getattr(found.preference, name) for name in ("mean", "low", "high", "level")}
+    return {
+        **{name: getattr(found, name) for name in names},
+        "preference": preference,
+        "agreement": found.agreed._asdict(),
+        "judgement": found.judgement,
+    }
+
+
+def write_verdicts(found: Judged, strategy: str) -> None:
+    """What people say, in a few lines."""
+    write_line(
+        f"{counted(found.pairs, 'pair')} judged by {counted(found.raters, 'rater')}; {strategy} is {found.judgement}\n"
+    )
+    write_table(
+        ["for the strategy", "for the baseline", "same", "neither", "preference", "from", "to", "p"],
+        [[
+            found.won, found.lost, found.same, found.neither,
+            *(_figure(value) for value in (found.preference.mean, found.preference.low, found.preference.high)),
+            f"{found.p:.3f}",
+        ]],
+    )  # fmt: skip
+    named = {name: value for name, value in found.agreed._asdict().items() if name != "items" and value is not None}
+    told = ", ".join(f"{name} {value:.2f}" for name, value in named.items())
+    write_line(
+        f"\nagreement over {counted(found.agreed.items, 'item')}: {told or 'not known, as one rater judged each'}"
+    )
+    if found.unknown:
+        write_line(f"{counted(found.unknown, 'verdict')} on items of another sheet, left out")

@@ -48,6 +48,11 @@ Hour = Annotated[
 ]
 Currency = Annotated[str, typer.Option("--currency", help="Of that amount.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with it.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+OfStrategy = Annotated[str, typer.Option("--strategy", metavar="NAME", help="Whose answers, beside the baseline's.")]
+ContentKeys = Annotated[
+    str | None, typer.Option("--content-keys", metavar="DIR", help="Folder with the keys of token ids.")
+]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id, as `compare show` lists it.")]
 
 
@@ -61,9 +66,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="New folder of the run; of --demo, of its installation.")
     ] = None,
-    content_keys: Annotated[
-        str | None, typer.Option("--content-keys", metavar="DIR", help="Folder with the keys of token ids.")
-    ] = None,
+    content_keys: ContentKeys = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -84,10 +87,7 @@ def run(
         home, plan = demonstration(out or DEMO)
         folder = run_comparison(home, plan)
     else:
-        given = {} if content_keys is None else {
-            "content_keys": content_keys, "content_key_command": [], "content_key_variable": "",
-        }  # fmt: skip
-        home, plan = home_of(ctx, config, log_level, given), read_plan(file)
+        home, plan = home_of(ctx, config, log_level, _keys(content_keys)), read_plan(file)
         folder = run_comparison(home, plan, out)
     held = chosen(str(folder), None, home)
     options = Options(gate=plan.gate, by=plan.by, hour=plan.hour, currency=plan.currency)
@@ -110,9 +110,7 @@ def analyse(
     hour: Hour = None,
     currency: Currency = "USD",
     lake: Annotated[bool, typer.Option("--lake", help="Keep it in the installation, with what it recommends.")] = False,
-    content_keys: Annotated[
-        str | None, typer.Option("--content-keys", metavar="DIR", help="Folder with the keys of token ids.")
-    ] = None,
+    content_keys: ContentKeys = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -126,10 +124,7 @@ def analyse(
 
     begin(ctx, config, log_level)
     runs = any(Path(source.partition("#")[0]).is_dir() for source in (first, second) if source)
-    given = {} if content_keys is None else {
-        "content_keys": content_keys, "content_key_command": [], "content_key_variable": "",
-    }  # fmt: skip
-    home = home_of(ctx, config, log_level, given) if lake or runs else None
+    home = home_of(ctx, config, log_level, _keys(content_keys)) if lake or runs else None
     options = Options(gate=_gate(margin, pairs, seed), by=by, hour=_amount(hour), currency=currency)
     return _told(chosen(first, second, home), options, home if lake else None, as_json=as_json)
 
@@ -197,6 +192,59 @@ def show(ctx: typer.Context, as_json: AsJson = False, config: Config = None, log
     return CLEAN
 
 
+@compare.command("sheet")
+def sheet(
+    ctx: typer.Context,
+    folder: RunArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder; it will hold texts in clear.")],
+    strategy: OfStrategy,
+    most: Annotated[int | None, typer.Option("--most", min=1, help="Items at most.")] = None,
+    content_keys: ContentKeys = None,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """A blinded sheet for people: two answers to each prompt, A and B, shuffled, as CSV, workbook and local page.
+
+    Nobody who reads it can tell which answer is whose. Its files hold prompts and answers in clear (mode 0600).
+    """
+    from weighbridge.pipeline.run.comparing import sheet as write
+
+    for path in write(home_of(ctx, config, log_level, _keys(content_keys)), folder, strategy, out, most):
+        write_line(str(path))
+    write_line("Next: weighbridge compare verdicts RUN FILE... --strategy NAME")
+    return CLEAN
+
+
+@compare.command("verdicts")
+def verdicts(
+    ctx: typer.Context,
+    folder: RunArgument,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="CSV of the sheet or the page, one per rater.")
+    ],
+    strategy: OfStrategy,
+    margin: Annotated[
+        float, typer.Option("--loss", min=0.001, max=1, help="Tolerated preference for the baseline.")
+    ] = 0.1,
+    as_json: AsJson = False,
+    config: Config = None,
+    log_level: LogLevel = None,
+) -> int:
+    """Read verdicts on a blinded sheet back: whom people prefer, whether they agree, and what that says.
+
+    Exit 1 where the strategy is worse.
+    """
+    from weighbridge.pipeline.run.comparing import read_back
+    from weighbridge.schemas.enumerations import Judgement
+
+    found = read_back(home_of(ctx, config, log_level), folder, strategy, files, margin)
+    if as_json:
+        write_json(_comparison.told_of_verdicts(found))
+    else:
+        _comparison.write_verdicts(found, strategy)
+    return FINDINGS if found.judgement is Judgement.WORSE else CLEAN
+
+
 @compare.command("apply")
 def apply(
     ctx: typer.Context, number: Id, reason: Reason = None, config: Config = None, log_level: LogLevel = None
@@ -222,6 +270,13 @@ def _decide(
     made = decide(lake, number, state, datetime.now(tz=UTC), user_name(), reason)
     write_line(f"{made.recommendation_id[:8]} {made.strategy}: {made.state}")
     return CLEAN
+
+
+def _keys(content_keys: str | None) -> dict[str, object]:
+    """A folder that is named on the command line goes before whatever the settings name."""
+    if content_keys is None:
+        return {}
+    return {"content_keys": content_keys, "content_key_command": [], "content_key_variable": ""}
 
 
 def _gate(margin: list[str] | None, pairs: int, seed: int) -> Gate:

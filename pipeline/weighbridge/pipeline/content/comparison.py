@@ -10,14 +10,15 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.compare.answer import Answer, Side
+from weighbridge.pipeline.compare.blind import Shown
 from weighbridge.pipeline.compare.eviction import Visible
 from weighbridge.pipeline.compare.pairwise import common_prefix
 from weighbridge.pipeline.compare.run_folder import RunFolder, cost_of
 from weighbridge.pipeline.content.blocks import Reader, Ring, open_day
 from weighbridge.schemas.block import BlockError
-from weighbridge.schemas.comparison_run import ENGINE, SPOOL, TRACER
+from weighbridge.schemas.comparison_run import ENGINE, SPOOL, TOKENIZER, TRACER
 from weighbridge.schemas.enumerations import Axis, FinishReason, Operation, RunStream
-from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.errors import ConfigError, ContractError
 from weighbridge.schemas.keys import KeyUnavailableError
 from weighbridge.schemas.segment import SUFFIX, read_table, verify_segment
 from weighbridge.schemas.state_event import StateEvent, rows
@@ -154,3 +155,32 @@ def _visible(row: dict[str, Any], trace: list[StateEvent], answer: Answer, base:
         divergence=None if list(base.ids) == list(answer.ids) else same,
         cluster=row["cluster"],
     )
+
+
+def texts(run: RunFolder, opened: OpenedRun, strategy: str) -> list[Shown]:
+    """Prompts and answers of a strategy and its baseline as text, for people to judge.
+
+    Raises:
+        ConfigError: the run has no tokenizer to turn ids into text, or no such strategy.
+    """
+    side = next((each for each in opened.sides[1:] if each.name == strategy), None)
+    if side is None:
+        named = ", ".join(each.name for each in opened.sides[1:])
+        raise ConfigError(f"{run.path} has no strategy {strategy!r}; it has {named}")
+    path = run.path / TOKENIZER
+    if not path.is_file():
+        raise ConfigError(f"{run.path} has no {TOKENIZER}: its prompts were ids, and cannot be shown as text")
+    from tokenizers import Tokenizer  # noqa: PLC0415 - only who asks for text needs it
+
+    tokenizer = Tokenizer.from_file(str(path))
+    off = opened.sides[0].answers
+    return [
+        Shown(
+            pair,
+            *(tokenizer.decode(list(ids), skip_special_tokens=True) for ids in (
+                opened.prompts.get(pair, []), off[pair].ids, answer.ids,
+            )),
+        )
+        for pair, answer in sorted(side.answers.items())
+        if pair in off
+    ]  # fmt: skip

@@ -193,6 +193,39 @@ def classes(sheet: Sheet, most: int = 8) -> Chart:
     )
 
 
+def comparison(sheet: Sheet) -> Chart:
+    """The curve: what each strategy saves, and what it loses with the interval of that loss."""
+    names = ("strategy", "saved", "loss", "loss_low", "loss_high", "margin")
+    rows = [dict(zip(names, (row[sheet.index(name)] for name in names), strict=True)) for row in sheet.rows]
+    values = [
+        {"strategy": str(row["strategy"]), **{name: 100 * (_number(row[name]) or 0.0) for name in names[1:-1]}}
+        for row in rows
+        if row["saved"] is not None and row["loss"] is not None
+    ]
+    margins = {100 * (_number(row["margin"]) or 0.0) for row in rows if row["margin"] is not None}
+    return Chart(
+        name="comparison_curve",
+        title="What strategies save, and what they lose",
+        description="A point for each strategy: the share that is saved to the right, the loss upwards, with its "
+        "interval as a line; a level line at the margin.",
+        sheet=sheet.name,
+        unit="per cent saved and lost",
+        draw=lambda width: _curve_spec(values, sorted(margins), width),
+        legend=((INPUT, "strategy, with its interval"), (OVER, "margin")),
+    )
+
+
+def _curve_spec(values: Sequence[Mapping[str, Any]], margins: Sequence[float], width: int) -> Mapping[str, Any]:
+    base = alt.Chart(alt.InlineData(values=list(values))).encode(x=alt.X("saved:Q", axis=_amount_axis(grid=True)))
+    height = alt.Y("loss_low:Q", axis=_amount_axis())
+    lines = base.mark_rule(color=INPUT, strokeWidth=2).encode(y=height, y2="loss_high:Q")
+    points = base.mark_point(color=INPUT, filled=True, size=70).encode(y="loss:Q")
+    words = base.mark_text(color=INK, align="left", dx=8, fontSize=13).encode(y="loss:Q", text="strategy:N")
+    edge = alt.Chart(alt.InlineData(values=[{"margin": each} for each in margins])).mark_rule(color=OVER)
+    drawn = lines + points + words + edge.encode(y="margin:Q")
+    return _spec(drawn.properties(width=width, height=240, autosize=_FIT))
+
+
 def _labels(sheet: Sheet) -> list[str]:
     """The models, with who answered where two answer under the same name."""
     models = [str(value) for value in sheet.cells("model")]

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from weighbridge.pipeline.compare.answer import Side
+from weighbridge.pipeline.compare.blind import blinded, place
 from weighbridge.pipeline.compare.demo import demo_plan
 from weighbridge.pipeline.compare.eviction import Forgotten, Visible, forgotten
 from weighbridge.pipeline.compare.plan import Plan
 from weighbridge.pipeline.compare.recording import BASELINES, read_recording
 from weighbridge.pipeline.compare.run_folder import read_run
 from weighbridge.pipeline.compare.runner import run as run_plan
-from weighbridge.pipeline.content.comparison import OpenedRun, open_run
+from weighbridge.pipeline.compare.sheet import write_sheet
+from weighbridge.pipeline.compare.verdicts import Judged, judged, read_verdicts
+from weighbridge.pipeline.content.comparison import OpenedRun, open_run, texts
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.run.home import Home, init_home
 from weighbridge.pipeline.settings import Settings
@@ -90,6 +93,41 @@ def opened(home: Home, folder: Path) -> OpenedRun:
     if keys is None:
         raise ConfigError(_NO_KEYS)
     return open_run(read_run(folder), keys)
+
+
+def sheet(home: Home, folder: Path, strategy: str, out: Path, most: int | None = None) -> list[Path]:
+    """Write a blinded sheet of a strategy's answers beside the baseline's; its files.
+
+    Args:
+        home: whose keys open the run, and blind the sheet.
+        folder: of the run.
+        strategy: whose answers.
+        out: a new folder; it will hold prompts and answers in clear.
+        most: items at most, null for all.
+
+    Raises:
+        ConfigError: no keys, no such strategy, no tokenizer, nothing to judge, or the folder is not empty.
+        ContractError: the folder is no run that ended, or its ids do not open.
+    """
+    run = read_run(folder)
+    items = blinded(home.key, run.about["made_at"], strategy, texts(run, opened(home, folder), strategy))
+    return write_sheet(out, items[:most])
+
+
+def read_back(home: Home, folder: Path, strategy: str, files: Sequence[Path], margin: float) -> Judged:
+    """What verdicts on a sheet come to.
+
+    Raises:
+        ConfigError: the run has no such strategy.
+        ContractError: the folder is no run that ended, or a file holds no verdicts.
+    """
+    run = read_run(folder)
+    rows = run.rows.filter(strategy=strategy)
+    if rows.is_empty():
+        named = ", ".join(each["name"] for each in run.about["strategies"][1:])
+        raise ConfigError(f"{folder} has no strategy {strategy!r}; it has {named}")
+    places = {pair: place(home.key, run.about["made_at"], strategy, pair) for pair in rows["pair"].unique().sort()}
+    return judged(read_verdicts(files), places, margin=margin)
 
 
 def _keys_of(settings: Settings) -> dict[str, Any]:

@@ -1,0 +1,149 @@
+"""Verdicts of people on a blinded sheet, read back: who agrees with whom, and is the strategy worse?"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from weighbridge.pipeline.compare.agreement import Agreement, agreement
+from weighbridge.pipeline.compare.blind import Place
+from weighbridge.pipeline.compare.bootstrap import Paired, paired
+from weighbridge.pipeline.compare.mcnemar import exact_p
+from weighbridge.schemas.enumerations import Judgement
+from weighbridge.schemas.errors import ContractError
+
+VERDICTS: Final = ("A", "B", "same", "neither")
+MARGIN: Final = 0.1
+PAIRS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one person says of one item."""
+
+    item: str
+    rater: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What people say of a strategy.
+
+    Attributes:
+        raters, pairs: how many.
+        won, lost, same, neither: verdicts for the strategy, for the baseline, for none of them.
+        preference: mean per pair of (for the strategy - for the baseline) / verdicts, with its interval.
+        p: exact two-sided test that as many pairs are won as lost.
+        agreed: of the raters with each other; nulls where there is one rater.
+        judgement: what is said of the strategy.
+        unknown: verdicts on items of no pair of this run.
+    """
+
+    raters: int
+    pairs: int
+    won: int
+    lost: int
+    same: int
+    neither: int
+    preference: Paired
+    p: float
+    agreed: Agreement
+    judgement: Judgement
+    unknown: int
+
+
+def read_verdicts(paths: Iterable[Path]) -> list[Verdict]:
+    """The verdicts of files: CSV with `item`, `verdict` and, where one file has several raters, `rater`.
+
+    Raises:
+        ContractError: a file that is none, a word that is no verdict, or two verdicts of one rater on one item.
+    """
+    held: dict[tuple[str, str], Verdict] = {}
+    for path in paths:
+        for number, row in enumerate(_rows(path), start=2):
+            word = (row.get("verdict") or "").strip()
+            if not word:
+                continue  # not judged yet
+            known = {each.lower(): each for each in VERDICTS}.get(word.lower())
+            if known is None:
+                raise ContractError(f"{path}, line {number}: a verdict is one of {', '.join(VERDICTS)}")
+            found = Verdict((row.get("item") or "").strip(), (row.get("rater") or path.stem).strip(), known)
+            before = held.get((found.rater, found.item))
+            if before is not None and before != found:
+                raise ContractError(f"{path}, line {number}: {found.rater} says two things of item {found.item}")
+            held[found.rater, found.item] = found
+    return list(held.values())
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            if not {"item", "verdict"} <= set(reader.fieldnames or ()):
+                raise ContractError(f"{path} has no columns item and verdict; save the sheet or the page as CSV")
+            return list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ContractError(f"{path} cannot be read as CSV ({type(error).__name__}); save the sheet as CSV") from None
+
+
+def judged(
+    verdicts: Sequence[Verdict],
+    places: Mapping[str, Place],
+    *,
+    margin: float = MARGIN,
+    least: int = PAIRS,
+    seed: int = 0,
+) -> Judged:
+    """What verdicts come to, for the strategy whose sheet it was.
+
+    Args:
+        verdicts: of all raters.
+        places: pair -> where it stood.
+        margin: tolerated mean preference for the baseline, from 0 to 1.
+        least: fewer pairs are never judged.
+        seed: of the resampling.
+    """
+    of_item = {place.item: (pair, place) for pair, place in places.items()}
+    told: dict[str, list[int]] = {}
+    words: dict[str, dict[str, str]] = {}
+    counts = dict.fromkeys(("won", "lost", "same", "neither"), 0)
+    unknown = 0
+    for each in verdicts:
+        found = of_item.get(each.item)
+        if found is None:
+            unknown += 1
+            continue
+        pair, place = found
+        word = (
+            each.word if each.word in {"same", "neither"} else "won" if (each.word == "A") == place.on_is_a else "lost"
+        )
+        counts[word] += 1
+        told.setdefault(pair, []).append({"won": 1, "lost": -1}.get(word, 0))
+        words.setdefault(pair, {})[each.rater] = word
+    means = [sum(said) / len(said) for said in told.values()]
+    preference = paired(means, seed=seed, worst=2.0)
+    won, lost = sum(mean > 0 for mean in means), sum(mean < 0 for mean in means)
+    return Judged(
+        raters=len({rater for said in words.values() for rater in said}),
+        pairs=len(means),
+        **counts,
+        preference=preference,
+        p=exact_p(lost, won),
+        agreed=agreement(list(words.values())),
+        judgement=_judgement(preference, margin, least),
+        unknown=unknown,
+    )
+
+
+def _judgement(preference: Paired, margin: float, least: int) -> Judgement:
+    tail = (1 - preference.level) / 2
+    below, above = preference.p_below(-margin), preference.p_above(-margin)
+    if preference.pairs < least or below is None or above is None:
+        return Judgement.UNDECIDED
+    if above <= tail:
+        return Judgement.WORSE
+    return Judgement.NOT_WORSE if below <= tail else Judgement.UNDECIDED
