@@ -158,7 +158,7 @@ def test_a_mistyped_verb_option_or_month_is_a_usage_error(weighbridge: Run, weig
 
 def test_the_version_names_product_and_vocabulary(weighbridge: Run) -> None:
     ran = weighbridge("--version")
-    assert (ran.code, ran.out) == (0, "weighbridge 0.1.0 (vocabulary 4)\n")
+    assert (ran.code, ran.out) == (0, "weighbridge 0.1.0 (vocabulary 5)\n")
 
 
 def test_a_key_file_that_others_may_read_stops_a_verb(weighbridge: Run, tmp_path: Path) -> None:
