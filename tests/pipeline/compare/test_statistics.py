@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from weighbridge.pipeline.compare.bootstrap import paired
 from weighbridge.pipeline.compare.mcnemar import exact_p, mcnemar
 from weighbridge.pipeline.compare.multiplicity import benjamini_hochberg, holm
+from weighbridge.pipeline.compare.ranks import rank_correlation
 from weighbridge.pipeline.compare.survival import median, share_at, survival
-from weighbridge.pipeline.compare.symptom import rank_correlation
 
 
 def test_the_interval_is_that_of_scipy() -> None:

@@ -153,7 +153,7 @@ def _told(held: Chosen, options: Options, home: Home | None, *, as_json: bool, w
     if home is not None:
         kept = record(home.lake(), found, now, user_name(), forgotten=lost, currency=options.currency)
     noted = findings(found, now.date(), lost) if kept is None else list(kept.findings)
-    gone = evicted(held.visible)
+    gone = evicted(held.visible, held.shared)
     if as_json:
         number = None if kept is None else kept.comparison_id
         write_json({**told(found), "evicted": gone, "findings": _noted(noted), "comparison": number, "run": where})

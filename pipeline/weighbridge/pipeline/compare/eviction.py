@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from weighbridge.pipeline.compare.pairwise import common_prefix
+from weighbridge.pipeline.compare.ranks import rank_correlation
+
 DECILES: Final = 10
 # A system prompt of which less than this share of its KV entries is left counts as forgotten.
 LEFT: Final = 0.1
@@ -87,6 +90,36 @@ def parting_by_eviction(seen: Sequence[Visible]) -> dict[str, tuple[int, int]]:
         answers, parted = out[name]
         out[name] = (answers + 1, parted + (each.divergence is not None))
     return out
+
+
+def parting_with_eviction(seen: Sequence[Visible]) -> float | None:
+    """Do answers part earlier the more of their prompt went? Spearman's rank correlation of the share that went and of
+    how early they part; above zero they do. Null where one of the two does not vary."""
+    gone = [1 - sum(each.kept) / len(each.kept) for each in seen]
+    # One that never parts is later than any that does.
+    last = max((each.divergence for each in seen if each.divergence is not None), default=0) + 1
+    early = [-(last if each.divergence is None else each.divergence) for each in seen]
+    return rank_correlation(gone, early) if len(seen) > 1 else None
+
+
+def shared_beginnings(prompts: Mapping[str, Sequence[int]], clusters: Mapping[str, str | None]) -> dict[str, int]:
+    """Cluster -> how many ids its prompts begin with alike; clusters of one prompt, or of none, are left out.
+
+    Args:
+        prompts: pair -> ids.
+        clusters: pair -> its cluster.
+    """
+    held: dict[str, list[Sequence[int]]] = {}
+    for pair, ids in prompts.items():
+        cluster = clusters.get(pair)
+        if cluster is not None:
+            held.setdefault(cluster, []).append(ids)
+    lengths = {
+        cluster: min(common_prefix(several[0], other) for other in several[1:])
+        for cluster, several in held.items()
+        if len(several) > 1
+    }
+    return {cluster: length for cluster, length in lengths.items() if length}
 
 
 def forgotten(strategy: str, seen: Sequence[Visible], origin: str = "system") -> Forgotten | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from weighbridge.pipeline.compare.comparison import Compared
 from weighbridge.pipeline.compare.measure import BY_NAME
 from weighbridge.pipeline.compare.pairs import Pair
+from weighbridge.pipeline.compare.ranks import rank_correlation
 from weighbridge.schemas.enumerations import FinishReason, Judgement, Severity
 
 SURE: Final = 0.05  # expected share of false symptoms among those that are told
@@ -74,20 +75,6 @@ def _loss(pair: Pair) -> float:
     agreement = pair.values().get("agreement")
     off, on = agreement if agreement is not None else pair.values()["similarity"]
     return off - on
-
-
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's, with mean ranks of ties; null where one side does not vary."""
-    ranks = [_ranks(np.asarray(side, dtype=np.float64)) for side in (first, second)]
-    if any(np.all(side == side[0]) for side in ranks):
-        return None
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-def _ranks(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts - 1) / 2)[where], dtype=np.float64)
 
 
 def _worse(each: Compared) -> int:

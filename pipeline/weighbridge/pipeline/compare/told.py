@@ -11,6 +11,8 @@ from weighbridge.pipeline.compare.eviction import (
     evicted_by_decile,
     evicted_by_origin,
     parting_by_eviction,
+    parting_with_eviction,
+    visibility_of_shared,
 )
 from weighbridge.pipeline.compare.survival import Step, median, share_at
 
@@ -40,8 +42,13 @@ def told(found: Comparison) -> dict[str, Any]:
     }
 
 
-def evicted(visible: Mapping[str, Sequence[Visible]]) -> dict[str, Any]:
-    """Per strategy with traces where the evicted KV entries of its prompts lay, and whether its answers part."""
+def evicted(visible: Mapping[str, Sequence[Visible]], shared: Mapping[str, int]) -> dict[str, Any]:
+    """Per strategy with traces where the evicted KV entries of its prompts lay, and whether its answers part.
+
+    Args:
+        visible: strategy -> what is left of each prompt.
+        shared: cluster -> length of the beginning its prompts have in common.
+    """
     return {
         name: {
             "by_origin": evicted_by_origin(seen),
@@ -49,6 +56,16 @@ def evicted(visible: Mapping[str, Sequence[Visible]]) -> dict[str, Any]:
             "parting": {
                 group: {"answers": answers, "parted": parted}
                 for group, (answers, parted) in parting_by_eviction(seen).items()
+            },
+            "parting_with_eviction": parting_with_eviction(seen),
+            "shared_beginnings": {
+                cluster: {
+                    "length": shared[cluster],
+                    "answers": len(left),
+                    "left_least": min(left),
+                    "left_most": max(left),
+                }
+                for cluster, left in sorted(visibility_of_shared(seen, shared).items())
             },
         }
         for name, seen in sorted(visible.items())

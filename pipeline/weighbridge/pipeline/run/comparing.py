@@ -11,7 +11,7 @@ from typing import Any
 from weighbridge.pipeline.compare.answer import Side
 from weighbridge.pipeline.compare.blind import blinded, place
 from weighbridge.pipeline.compare.demo import demo_plan
-from weighbridge.pipeline.compare.eviction import Forgotten, Visible, forgotten
+from weighbridge.pipeline.compare.eviction import Forgotten, Visible, forgotten, shared_beginnings
 from weighbridge.pipeline.compare.plan import Plan
 from weighbridge.pipeline.compare.recording import BASELINES, read_recording
 from weighbridge.pipeline.compare.run_folder import read_run
@@ -40,11 +40,13 @@ class Chosen:
         off: the baseline.
         on: the strategies.
         visible: strategy -> what is left of each prompt, where traces say so.
+        shared: cluster -> length of the beginning its prompts have in common.
     """
 
     off: Side
     on: list[Side]
     visible: Mapping[str, list[Visible]] = field(default_factory=dict)
+    shared: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def forgotten(self) -> list[Forgotten]:
@@ -140,7 +142,17 @@ def _keys_of(settings: Settings) -> dict[str, Any]:
     return {"folder": str(settings.content_keys)}
 
 
-def sides_of(source: str, home: Home | None = None) -> tuple[list[Side], str | None, Mapping[str, list[Visible]]]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a source holds, and the strategy it names."""
+
+    sides: list[Side]
+    name: str | None
+    visible: Mapping[str, list[Visible]] = field(default_factory=dict)
+    shared: Mapping[str, int] = field(default_factory=dict)
+
+
+def source_of(source: str, home: Home | None = None) -> Source:
     """The strategies of a source, the one it names, and what traces say of them.
 
     Args:
@@ -155,19 +167,19 @@ def sides_of(source: str, home: Home | None = None) -> tuple[list[Side], str | N
     path = Path(place)
     if not path.exists():
         raise ConfigError(f"there is no {place}; name a run folder, or a file with one answer a line")
-    visible: Mapping[str, list[Visible]] = {}
     if not path.is_dir():
-        sides = read_recording(path)
+        found = Source(read_recording(path), name or None)
     elif home is None:
         raise ConfigError(
             f"{place} is a run, and its ids are encrypted; name the installation with its keys (--config)"
         )
     else:
         run = opened(home, path)
-        sides, visible = run.sides, run.visible
-    if name and name not in [side.name for side in sides]:
-        raise ConfigError(f"{place} has no strategy {name!r}; it has {', '.join(side.name for side in sides)}")
-    return sides, name or None, visible
+        clusters = {pair: answer.cluster for pair, answer in run.sides[0].answers.items()}
+        found = Source(run.sides, name or None, run.visible, shared_beginnings(run.prompts, clusters))
+    if name and name not in [side.name for side in found.sides]:
+        raise ConfigError(f"{place} has no strategy {name!r}; it has {', '.join(side.name for side in found.sides)}")
+    return found
 
 
 def chosen(first: str, second: str | None, home: Home | None = None) -> Chosen:
@@ -175,20 +187,20 @@ def chosen(first: str, second: str | None, home: Home | None = None) -> Chosen:
 
     Raises:
         ConfigError: nothing is left to hold against the baseline, or which one it is cannot be told.
-        ContractError: see `sides_of`.
+        ContractError: see `source_of`.
     """
-    sides, name, visible = sides_of(first, home)
-    off = _baseline(sides, name, first)
+    found = source_of(first, home)
+    off = _baseline(found.sides, found.name, first)
     if second is None:
-        on = [side for side in sides if side.name != off.name]
+        on = [side for side in found.sides if side.name != off.name]
     else:
-        others, wanted, visible = sides_of(second, home)
-        named = [side for side in others if wanted is None or side.name == wanted]
+        found = source_of(second, home)
+        named = [side for side in found.sides if found.name is None or side.name == found.name]
         on = [side for side in named if side.name not in BASELINES] or named
         on = [_renamed(side, off.name, Path(second.partition(AT)[0])) for side in on]
     if not on:
         raise ConfigError(f"{first} holds {off.name} alone; name a second source, or a file with several strategies")
-    return Chosen(off, on, visible)
+    return Chosen(off, on, found.visible, found.shared)
 
 
 def _baseline(sides: Sequence[Side], name: str | None, source: str) -> Side:

@@ -176,6 +176,7 @@ LAWS: dict[str, tuple[Law, ...]] = {
     "finding": (Law("difference", ("observed",), ("expected", "difference"), signed=True),),
 }
 LAWS["audit_cell"] = (Law("broken", ("rows",), ("broken",), exact=False),)
+LAWS["comparison"] = tuple(Law(name, ("pairs",), (name,), exact=False) for name in ("unshown", "exact"))
 LAWS["recount_constant"] = (Law("exact", ("attempts",), ("exact",), exact=False),)
 # The sums of a period are classes like those of a call.
 LAWS["usage_period"] = LAWS["reading"]
@@ -189,6 +190,7 @@ SPANS: dict[str, tuple[tuple[str, str], ...]] = {
     "invoice_gap": (("period_start", "period_end"),),
     "usage_period": (("period_start", "period_end"),),
     "recount_constant": (("first_day", "last_day"), ("lower", "upper")),
+    "comparison": (("loss_low", "loss_high"),),
     "audit_cell": (("rate_lower", "rate_upper"), ("slope_lower", "slope_upper")),
     "audit_tolerance": (("first_day", "last_day"), ("flattest", "steepest")),
     "price": (("valid_from", "valid_to"),),

@@ -70,8 +70,9 @@ def strategies(view: View) -> Sheet:
     """Per strategy what its attempts of the period were billed, computed and attended; most attended first."""
     seen = (
         view.dated("attempt", [*ATTEMPT, "day", "source", "strategy_id", *_COUNTS])
+        .sort("source")
         .group_by(ATTEMPT)
-        .agg(pl.col("strategy_id").drop_nulls().sort().first(), *(pl.col(name).max() for name in _COUNTS))
+        .agg(*(pl.col(name).drop_nulls().first() for name in ("strategy_id", *_COUNTS)))
         .drop_nulls("strategy_id")
     )
     told = (
