@@ -43,7 +43,8 @@ def rows(folder: Path, text: str, name: str = NAME) -> list[dict[str, Any]]:
 def test_every_metric_is_of_its_engine_and_what_took_its_place_counts_the_same() -> None:
     metrics = all_metrics()
     for metric in metrics.values():
-        assert metric.metric.startswith(f"{metric.engine}:")
+        prefix = {"tgi": "tgi_", "tensorrt_llm": "trtllm_"}.get(metric.engine, f"{metric.engine}:")
+        assert metric.metric.startswith(prefix)
         assert metric.source.startswith("https://")
         assert not metric.metric.endswith(("_created", "_bucket", "_per_pos_total"))
         if metric.renamed is not None:
@@ -185,7 +186,7 @@ def test_blocks_are_not_held_against_tokens(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("vllm:prompt_tokens_total{ secret words 10\n", "is no text as `/metrics` of a server gives it"),
-        ("vllm:num_requests_running 3\n", "has no counter of vLLM or SGLang that is known here"),
+        ("vllm:num_requests_running 3\n", "has no counter of a serving engine that is known here"),
     ],
 )
 def test_a_file_that_is_no_scrape_says_so_and_quotes_nothing(tmp_path: Path, text: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Scrapes of a vLLM or SGLang server's `/metrics`: Prometheus text, one scrape a file, many of them in a folder.
+"""Scrapes of the `/metrics` of vLLM, SGLang, llama.cpp, TGI and TensorRT-LLM: one scrape a file, many in a folder.
 
     gpu-7_20260115T103000Z.prom       the server and the time may stand in the name,
     # scraped_at: 2026-01-15T10:30:00Z    or in comments
@@ -20,7 +20,7 @@ from weighbridge.schemas.segment import sha256_file
 
 __all__ = ["IMPORTER", "SOURCE"]
 _PEEK = 2**20
-_SERIES = re.compile(rb"^(?:# TYPE )?(?:vllm|sglang):[a-z]", re.MULTILINE)
+_SERIES = re.compile(rb"^(?:# TYPE )?(?:(?:vllm|sglang):|tgi_request_|trtllm_)[a-z]", re.MULTILINE)
 
 
 def _recognises(path: Path) -> bool:
@@ -36,7 +36,7 @@ def _recognises(path: Path) -> bool:
 def _check(source: Source) -> Heading:
     if not read_scrape(source.path).samples:
         raise ContractError(
-            f"{source.path} has no counter of vLLM or SGLang that is known here. Scrape the server's own `/metrics`; "
+            f"{source.path} has no counter of a serving engine that is known here. Scrape the server's own `/metrics`; "
             "nothing was written."
         )
     return Heading(sha256_file(source.path), source.path.stat().st_size)
@@ -48,7 +48,7 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
 
 IMPORTER = Importer(
     name="engine_metrics",
-    doc="Scrapes of the /metrics of vLLM and SGLang: what the engine's own counters stood at, one scrape a file.",
+    doc="Scrapes of the /metrics of vLLM, SGLang, TGI and others: what their counters stood at, one scrape a file.",
     recognises=_recognises,
     check=_check,
     read=_read,
