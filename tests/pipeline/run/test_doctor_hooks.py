@@ -13,6 +13,7 @@ from weighbridge.capture.recorder import Limits, Recorder
 from weighbridge.capture.spool import main as spool
 from weighbridge.pipeline.ingest.ingest import ingest
 from weighbridge.pipeline.lake import Lake
+from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.pipeline.run.doctor import Health, _hooks
 from weighbridge.schemas.enumerations import AttemptStatus
 from weighbridge.schemas.parts import Parallel, Part
@@ -47,6 +48,9 @@ def test_a_hook_beside_the_model(calls: tuple[int, int], health: Health, named: 
     ingest([tmp_path / "spool"], lake, key=KEY, day=datetime.now(tz=UTC).date())
     check = _hooks(lake)
     assert (check.health, named in check.found) == (health, True), check.found
+    idle = [f for f in reconcile(lake).findings if f.code == "gap_records"]
+    assert len(idle) == calls.count(0)
+    assert all((f.difference, "install the adapter there" in f.cure) == (0, True) for f in idle)
 
 
 def test_a_hook_that_was_used_before_is_no_problem(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from weighbridge.pipeline.reconcile.match.reports import MISSING_FLAG
 from weighbridge.pipeline.reconcile.month import Month
 from weighbridge.pipeline.reconcile.period import ends
 from weighbridge.pipeline.reconcile.recount.recount_constants import moved
-from weighbridge.schemas.enumerations import ChildKind, Confidence, PriceStatus, Severity, Verdict
+from weighbridge.schemas.enumerations import ChildKind, Confidence, GapReason, PriceStatus, Severity, Verdict
 from weighbridge.schemas.finding import CODE, EVIDENCE_ROWS, Finding
 from weighbridge.schemas.tables import UNASSIGNED
 
@@ -248,6 +248,15 @@ def quarantined_rows(asked: Asked) -> Iterator[Finding]:
     yield from _of_files(kind, rows.with_columns(observed=pl.lit(1, dtype=pl.Int64)), by, asked.month.period)
 
 
+# Of the gaps in which no attempt is lost.
+_GAP_CURES = {
+    str(GapReason.NEVER_CALLED): "If calls were made in that time, the model runs in another process: install the "
+    "adapter there. `weighbridge doctor` names the processes.",
+    str(GapReason.AMBIGUOUS): "One client id was used for several calls at once, with one limit: give each call an id "
+    "of its own.",
+}
+
+
 def gap_records(asked: Asked) -> Iterator[Finding]:
     """What agents say they lost."""
     kind = Kind(
@@ -258,7 +267,9 @@ def gap_records(asked: Asked) -> Iterator[Finding]:
     )
     by = ("source", "reason")
     rows = asked.month.dated("gap", ["day", *by, "attempts", "segment"]).rename({"attempts": "observed"})
-    yield from _of_files(kind, rows, by, asked.month.period)
+    for finding in _of_files(kind, rows, by, asked.month.period):
+        cure = _GAP_CURES.get(finding.subject["reason"])
+        yield finding if cure is None else replace(finding, cure=cure)
 
 
 def ids_missing(asked: Asked) -> Iterator[Finding]:
