@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from weighbridge.capture import comparison_runner
+from weighbridge.capture.comparison.meaning import Meaning, Read, alike
 from weighbridge.capture.comparison.run import Run, plan_of
 from weighbridge.capture.comparison.setting import setting
 from weighbridge.capture.keys import KeyFolder
@@ -211,3 +212,28 @@ def test_no_id_stands_in_clear_and_a_changed_file_is_refused(run: tuple[Path, Ke
 def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         setting("s", parameters)
+
+
+class Tiny:
+    """An encoder whose every token is the unit vector of its place in a small vocabulary."""
+
+    def read(self, words: list[int]) -> Read:
+        if not words:
+            return Read(None, None)
+        vectors = torch.nn.functional.one_hot(torch.tensor(words), 8).float()
+        return Read(torch.nn.functional.normalize(vectors.mean(0), dim=0), vectors)
+
+
+def test_likeness_of_meaning_by_hand() -> None:
+    """Two of three words shared: precision and recall are 2/3; whole vectors share two of three axes."""
+    read = Tiny().read
+    found = alike(read([1, 2, 3]), read([1, 2, 4]))
+    assert found.bert_score == pytest.approx(2 / 3)
+    assert found.semantic == pytest.approx(2 / 3)
+    assert alike(read([1, 2, 2]), read([2, 1])).bert_score == pytest.approx(1.0)
+    assert (alike(read([]), read([])), alike(read([]), read([1]))) == ((1.0, 1.0), (0.0, 0.0))
+
+
+def test_an_encoder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no encoder can be loaded"):
+        Meaning(str(tmp_path / "none"))

@@ -26,6 +26,7 @@ COUNTS: Final = (
     "kv_peak_bytes", "drafted", "accepted", "forward", "hidden", "events", "forced", "forced_agreed",
 )  # fmt: skip
 REALS: Final = ("seconds", "nll", "kl")
+MEANINGS: Final = ("semantic", "bert_score", "semantic_unrelated", "bert_score_unrelated")
 _TEXTS: Final = ("pair", "strategy", "stop", "cluster")
 
 
@@ -41,6 +42,6 @@ def schema() -> pa.Schema:
             ("score", pa.float64()),
             ("origins", pa.list_(pa.struct([("origin", pa.string()), ("start", pa.int64()), ("length", pa.int64())]))),
             *((name, pa.int64()) for name in COUNTS),
-            *((name, pa.float64()) for name in REALS),
+            *((name, pa.float64()) for name in (*REALS, *MEANINGS)),
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -133,6 +134,21 @@ def test_a_loss_that_grows_with_the_prompt_is_told() -> None:
         on[pair] = Answer(pair=pair, ids=[*ids[: 50 - at // 2], *[5000] * (at // 2)], cost=cost)
     made = compare(Side(name="dense", answers=off), [Side(name="sparse", answers=on)], Gate())
     assert "worse_with_length" in {finding.code for finding in findings(made, DAY)}
+
+
+def test_likeness_of_meaning_stands_beside_the_second_run_and_strangers() -> None:
+    def made(name: str, like: float, cost: Cost = WHOLE) -> Side:
+        alike = {"semantic": like, "semantic_unrelated": 0.3}
+        return Side(
+            name=name, answers={f"p{at}": Answer(pair=f"p{at}", ids=[at], alike=alike, cost=cost) for at in range(50)}
+        )
+
+    off = made("dense", 1.0)
+    again = {pair: replace(answer, alike={"semantic": 0.95}) for pair, answer in off.answers.items()}
+    found = compare(replace(off, again=again), [made("s", 0.85, PRUNED)], Gate(margins={"semantic": 0.2}))
+    held = found.strategies[0].measured["semantic"]
+    assert (held.off, held.on, held.unrelated) == pytest.approx((0.95, 0.85, 0.3))
+    assert found.strategies[0].judgement is Judgement.NOT_WORSE
 
 
 def test_savings_tell_keys_entries_time_and_exact_money() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import xlsxwriter
 
 from weighbridge.pipeline.compare.agreement import agreement
 from weighbridge.pipeline.compare.blind import Shown, blinded, place
@@ -101,6 +102,27 @@ def test_verdicts_are_read_from_files_and_slips_are_named(tmp_path: Path) -> Non
         first.write_text(text)
         with pytest.raises(ContractError, match=message):
             read_verdicts([first])
+
+
+def test_verdicts_are_read_from_the_workbook(tmp_path: Path) -> None:
+    items = blinded(KEY, "run", "window", SHOWN[:3])
+    path = tmp_path / "ann.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        page = book.add_worksheet()
+        for column, name in enumerate(("item", "prompt", "A", "B", "verdict")):
+            page.write(0, column, name)
+        for row, (item, word) in enumerate(zip(items, ("A", "", "Neither"), strict=True), start=1):
+            page.write_row(row, 0, [item.item, "<秤> & so on", "one", "two", word])
+    assert read_verdicts([path]) == [Verdict(items[0].item, "ann", "A"), Verdict(items[2].item, "ann", "neither")]
+    written = write_sheet(tmp_path / "sheet", items)[2]
+    assert read_verdicts([written]) == [], "nobody has judged yet"
+    path.write_bytes(b"no workbook")
+    with pytest.raises(ContractError, match="cannot be read as a workbook"):
+        read_verdicts([path])
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("xl/worksheets/sheet1.xml", '<!DOCTYPE x [<!ENTITY a "b">]><worksheet/>')
+    with pytest.raises(ContractError, match="cannot be read as a workbook"):
+        read_verdicts([path])
 
 
 def test_agreement_is_that_of_worked_examples() -> None:

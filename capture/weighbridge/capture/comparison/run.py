@@ -17,6 +17,7 @@ from weighbridge.capture.comparison import attention
 from weighbridge.capture.comparison.answering import Forced, Made, Shape, forced, made
 from weighbridge.capture.comparison.events import drafts, events_of
 from weighbridge.capture.comparison.files import ROWS, SPOOL, TOKENIZER, write_run
+from weighbridge.capture.comparison.meaning import Meaning, Read, alike
 from weighbridge.capture.comparison.prompt import Prompt, prompts
 from weighbridge.capture.comparison.setting import DENSE, Setting, setting
 from weighbridge.capture.context import Context
@@ -50,6 +51,7 @@ class Plan:
         cap: most new tokens.
         seed: for whatever is drawn.
         forced: whether the baseline's answers are fed to the model under each strategy.
+        meaning: what tells likeness of meaning; null: nothing does.
     """
 
     model: Any
@@ -60,6 +62,7 @@ class Plan:
     cap: int
     seed: int
     forced: bool = True
+    meaning: Meaning | None = None
 
 
 def plan_of(given: Mapping[str, Any], model: Any, tokenizer: Any) -> Plan:
@@ -77,7 +80,7 @@ def plan_of(given: Mapping[str, Any], model: Any, tokenizer: Any) -> Plan:
     held = prompts(given["prompts"], tokenizer, Shape.of(model).vocabulary)
     return Plan(
         model, tokenizer, given["model_name"], settings, tuple(held), given["max_new_tokens"], given["seed"],
-        given.get("forced", True),
+        given.get("forced", True), None if given.get("meaning") is None else Meaning(given["meaning"]),
     )  # fmt: skip
 
 
@@ -107,6 +110,8 @@ class Run:
         self._engine = Recorder.start(spool, installation=ENGINE, key=key, keys=keys, policy_file=policy)
         self._tracer = Recorder.start(spool, installation=TRACER, key=key, keys=keys)
         self._rows: list[dict[str, Any]] = []
+        self._base: Read | None = None
+        self._before: Read | None = None
 
     def __call__(self) -> None:
         """Run everything and write the folder."""
@@ -132,6 +137,7 @@ class Run:
         """One prompt under every strategy; the baseline first, and once more."""
         off = self.plan.settings[0]
         first, key = self._made(off, prompt)
+        self._before, self._base = self._base, self._read(first)
         base = self._forced(off, first.prompt, first.ids)
         self._row(off, prompt, first, key, 0, base, base)
         again, key = self._made(off, prompt)
@@ -207,9 +213,23 @@ class Run:
             "seconds": answer.seconds,
             "forced": None if told is None else len(told.likely),
             "forced_agreed": None if told is None or base is None else told.agreed(base),
+            **self._alike(answer),
             "nll": None if told is None else told.nll,
             "kl": None if told is None or base is None else told.kl(base),
         })  # fmt: skip
+
+    def _read(self, answer: Made) -> Read | None:
+        reader = self.plan.meaning
+        return None if reader is None or self.plan.tokenizer is None else reader.read(self._text(answer.ids))
+
+    def _alike(self, answer: Made) -> dict[str, float]:
+        """How like the baseline's answer it is, and how like that to the prompt before, which it should not be."""
+        read = self._read(answer)
+        out: dict[str, float] = {}
+        for base, suffix in ((self._base, ""), (self._before, "_unrelated")):
+            if read is not None and base is not None:
+                out |= {f"{name}{suffix}": value for name, value in alike(base, read)._asdict().items()}
+        return out
 
     def _text(self, ids: Any) -> str:
         return str(self.plan.tokenizer.decode(list(ids), skip_special_tokens=True))

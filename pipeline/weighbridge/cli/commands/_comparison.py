@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from weighbridge.pipeline.lake.lake import Lake
     from weighbridge.schemas.finding import Finding
 
-_ALWAYS = ("exact", "similarity", "rouge_1", "rouge_2", "agreement", "score", "rep_4", "capped", "length")
+_ALWAYS = (
+    "exact",
+    "similarity",
+    "rouge_1",
+    "rouge_2",
+    "agreement",
+    "semantic",
+    "bert_score",
+    "score",
+    "rep_4",
+    "capped",
+    "length",
+)
 
 
 def percent(value: float | None, *, sign: bool = False) -> str | None:

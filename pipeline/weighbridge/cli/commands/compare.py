@@ -219,9 +219,7 @@ def sheet(
 def verdicts(
     ctx: typer.Context,
     folder: RunArgument,
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="CSV of the sheet or the page, one per rater.")
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Sheet or saved page, one per rater.")],
     strategy: OfStrategy,
     margin: Annotated[
         float, typer.Option("--loss", min=0.001, max=1, help="Tolerated preference for the baseline.")

@@ -67,6 +67,7 @@ class Answer:
         stop: why it ended, null where not known.
         cluster: task or session; answers of one cluster are not independent.
         score: what a task gives for it, from 0 to 1.
+        alike: measure of meaning -> how like the baseline's answer it is; `..._unrelated`: like that to another prompt.
         cost: what it took.
     """
 
@@ -75,6 +76,7 @@ class Answer:
     stop: FinishReason | None = None
     cluster: str | None = None
     score: float | None = None
+    alike: Mapping[str, float] = field(default_factory=dict)
     cost: Cost = UNKNOWN
 
 

@@ -18,7 +18,8 @@ class Basis(StrEnum):
     AGAINST = "against"  # an answer beside the baseline's; the other side is the baseline beside its own second run
     OWN = "own"  # each answer by itself
     MODEL = "model"  # what the model says of the baseline's answer when it is fed to it
-    JUDGED = "judged"  # what a task, a person or a model of meaning gives for an answer
+    MEANING = "meaning"  # a model of meaning, of an answer beside the baseline's
+    JUDGED = "judged"  # what a task gives for an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ MEASURES: tuple[Measure, ...] = (
             own=lambda answer, _: _per_position(answer, answer.cost.nll)),
     Measure("kl", "teacher-forced: mean divergence from the baseline's distribution, nats", Basis.MODEL, -1,
             share=False, own=lambda answer, _: _per_position(answer, answer.cost.kl)),
+    Measure("semantic", "likeness of meaning, cosine of whole answers", Basis.MEANING, 1),
+    Measure("bert_score", "likeness of words in their place, F1 of cosines", Basis.MEANING, 1),
     Measure("score", "what the task gives", Basis.JUDGED, 1, own=lambda answer, _: answer.score),
     Measure("rep_4", "share of runs of four that stood before", Basis.OWN, -1, own=lambda _, alone: alone.rep_4),
     Measure("distinct_1", "share of distinct ids", Basis.OWN, 1, own=lambda _, alone: alone.distinct_1),

@@ -23,13 +23,15 @@ class Pair:
     Attributes:
         off, on: the answers.
         held: the two side by side.
-        floor: the baseline beside its own second run; null where there is none.
+        again: the baseline's second run; null where there is none.
+        floor: the baseline beside it.
         off_alone, on_alone: each by itself.
     """
 
     off: Answer
     on: Answer
     held: Pairwise
+    again: Answer | None
     floor: Pairwise | None
     off_alone: Alone
     on_alone: Alone
@@ -49,6 +51,10 @@ class Pair:
                 assert measure.against is not None
                 off = 1.0 if self.floor is None else measure.against(self.floor)
                 on = measure.against(self.held)
+            elif measure.basis is Basis.MEANING:
+                # The baseline is like itself; its second run may be less so.
+                off = 1.0 if self.again is None else self.again.alike.get(measure.name)
+                on = self.on.alike.get(measure.name)
             else:
                 assert measure.own is not None
                 off, on = measure.own(self.off, self.off_alone), measure.own(self.on, self.on_alone)
@@ -97,6 +103,7 @@ def pair_up(baseline: Baseline, on: Side) -> list[Pair]:
                 first,
                 second,
                 pairwise(first.ids, second.ids),
+                off.again.get(name),
                 baseline.floor(name),
                 baseline.alone(name),
                 alone(second.ids),
@@ -139,4 +146,8 @@ def unrelated(pairs: Sequence[Pair], seed: int) -> Mapping[str, float]:
             value = None if measure.against is None else measure.against(held)
             if value is not None:
                 sums.setdefault(measure.name, []).append(value)
+    for measure in MEASURES:
+        told = [pair.on.alike.get(f"{measure.name}_unrelated") for pair in pairs]
+        if measure.basis is Basis.MEANING and any(value is not None for value in told):
+            sums[measure.name] = [value for value in told if value is not None]
     return {name: sum(values) / len(values) for name, values in sums.items()}

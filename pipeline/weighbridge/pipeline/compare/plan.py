@@ -52,6 +52,7 @@ class Plan:
         prompts: as the runner takes them.
         strategies: name -> parameters, those that are on.
         max_new_tokens, seed, forced: see the runner.
+        meaning: folder of an encoder that tells likeness of meaning; null: nothing does.
         gate: what decides.
         by: by what to rank, null: whatever is known.
         hour, currency: what an hour of the machine costs.
@@ -65,6 +66,7 @@ class Plan:
     max_new_tokens: int = 64
     seed: int = 0
     forced: bool = True
+    meaning: str | None = None
     gate: Gate = field(default_factory=Gate)
     by: str | None = None
     hour: Decimal | None = None
@@ -81,6 +83,7 @@ class Plan:
             "max_new_tokens": self.max_new_tokens,
             "seed": self.seed,
             "forced": self.forced,
+            "meaning": self.meaning,
             "keys": dict(keys),
         }
 
@@ -107,8 +110,8 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
         ConfigError: as `read_plan`.
     """
     allowed = (
-        "model", "name", "tokenizer", "prompts", "prompt", "max_new_tokens", "seed", "forced", "strategies", "gate",
-        "by", "hour", "currency",
+        "model", "name", "tokenizer", "prompts", "prompt", "max_new_tokens", "seed", "forced", "meaning",
+        "strategies", "gate", "by", "hour", "currency",
     )  # fmt: skip
     _check_names(content, allowed, str(path))
     model = content.get("model")
@@ -129,6 +132,7 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
         max_new_tokens=_whole(content, "max_new_tokens", 64, 1, path),
         seed=_whole(content, "seed", 0, 0, path),
         forced=bool(content.get("forced", True)),
+        meaning=None if content.get("meaning") is None else str(_beside(path, str(content["meaning"]))),
         gate=_gate(content.get("gate", {}), path),
         by=by,
         hour=_hour(content.get("hour"), path),

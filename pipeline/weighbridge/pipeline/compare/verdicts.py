@@ -12,6 +12,7 @@ from weighbridge.pipeline.compare.agreement import Agreement, agreement
 from weighbridge.pipeline.compare.blind import Place
 from weighbridge.pipeline.compare.bootstrap import Paired, paired
 from weighbridge.pipeline.compare.mcnemar import exact_p
+from weighbridge.pipeline.compare.workbook_rows import workbook_rows
 from weighbridge.schemas.enumerations import Judgement
 from weighbridge.schemas.errors import ContractError
 
@@ -57,7 +58,7 @@ class Judged:
 
 
 def read_verdicts(paths: Iterable[Path]) -> list[Verdict]:
-    """The verdicts of files: CSV with `item`, `verdict` and, where one file has several raters, `rater`.
+    """The verdicts of files: CSV or workbook with `item`, `verdict` and, where a file has several raters, `rater`.
 
     Raises:
         ContractError: a file that is none, a word that is no verdict, or two verdicts of one rater on one item.
@@ -80,6 +81,11 @@ def read_verdicts(paths: Iterable[Path]) -> list[Verdict]:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
+    if path.suffix.lower() == ".xlsx":
+        rows = workbook_rows(path)
+        if rows and "item" not in rows[0]:
+            raise ContractError(f"{path} has no columns item and verdict; save the sheet or the page as CSV")
+        return rows
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)

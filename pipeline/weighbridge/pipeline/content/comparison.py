@@ -16,7 +16,7 @@ from weighbridge.pipeline.compare.pairwise import common_prefix
 from weighbridge.pipeline.compare.run_folder import RunFolder, cost_of
 from weighbridge.pipeline.content.blocks import Reader, Ring, open_day
 from weighbridge.schemas.block import BlockError
-from weighbridge.schemas.comparison_run import ENGINE, SPOOL, TOKENIZER, TRACER
+from weighbridge.schemas.comparison_run import ENGINE, MEANINGS, SPOOL, TOKENIZER, TRACER
 from weighbridge.schemas.enumerations import Axis, FinishReason, Operation, RunStream
 from weighbridge.schemas.errors import ConfigError, ContractError
 from weighbridge.schemas.keys import KeyUnavailableError
@@ -68,7 +68,7 @@ def open_run(run: RunFolder, keys: Reader) -> OpenedRun:
             )
         answers.setdefault((row["strategy"], row["run"]), {})[row["pair"]] = Answer(
             pair=row["pair"], ids=found, stop=FinishReason(row["stop"]), cluster=row["cluster"], score=row["score"],
-            cost=cost_of(row),
+            cost=cost_of(row), alike={name: row[name] for name in MEANINGS if row[name] is not None},
         )  # fmt: skip
     about = run.about
     sides = [
