@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
+import httpx
 import pytest
 from tests.capture.adapters.conftest import END, PAD, PROMPT, needs_models, tiny
 
-from weighbridge.capture.adapters import asgi, transformers
+from weighbridge.capture.adapters import asgi, http_client, transformers
 from weighbridge.capture.adapters.adapter import Installed
 from weighbridge.capture.contract import CHECKS, Call, Engine, Outcome, Truth, prove
 from weighbridge.capture.contract.as_tests import contract_tests
@@ -183,3 +184,71 @@ def test_generate() -> None:
     assert report.proved, report.text()
     offered = {check.name for check in report.checks if check.outcome is Outcome.HELD}
     assert offered == set(CHECKS) - {"stream", "abort", "stop_string", "cached", "forks"}
+
+
+class Client(Engine):
+    """A client on httpx, against a transport that answers in process: it sees what is reported."""
+
+    module = "weighbridge.capture.adapters.http_client"
+    frameworks = ("httpx",)
+
+    def __init__(self) -> None:
+        self.client = httpx.Client(transport=httpx.MockTransport(self._answer), base_url="http://model.test")
+
+    def install(self, recorder: Recorder) -> Installed:
+        return http_client.install(self.client, recorder)
+
+    def touched(self) -> Sequence[object]:
+        return (self.client,)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content)
+        if asked.get("broken"):
+            raise httpx.ConnectError("broken")
+        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+        if not asked.get("stream"):
+            choice = {"message": {"content": CANARY}, "finish_reason": "stop"}
+            return httpx.Response(200, json={"id": "c-1", "choices": [choice], "usage": usage})
+        words = [{"id": "c-1", "choices": [{"delta": {"content": CANARY}, "finish_reason": None}]} for _ in range(3)]
+        last = [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+        body = b"".join(map(_event, [*words, *last])) + b"data: [DONE]\n\n"
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Chunks(body))
+
+    def _ask(self, **asked: Any) -> dict[str, Any]:
+        return {"model": "m", "messages": [{"role": "user", "content": CANARY}], **asked}
+
+    def plain(self) -> Call:
+        answer = self.client.post(PATH, json=self._ask())
+        return Call([Truth(finish=FinishReason.STOP)], answer.content)
+
+    def stream(self) -> Call:
+        with self.client.stream("POST", PATH, json=self._ask(stream=True)) as answer:
+            lines = list(answer.iter_lines())
+        return Call([Truth(finish=FinishReason.STOP)], lines)
+
+    def abort(self) -> Call:
+        with self.client.stream("POST", PATH, json=self._ask(stream=True)) as answer:
+            next(answer.iter_raw())
+        return Call([Truth(status=AttemptStatus.ABORTED, finish=FinishReason.ABORT)])
+
+    def failure(self) -> Call:
+        with pytest.raises(httpx.ConnectError, match="broken"):
+            self.client.post(PATH, json=self._ask(broken=True))
+        return Call([Truth(status=AttemptStatus.FAILED)])
+
+
+class _Chunks(httpx.SyncByteStream):
+    """A body in pieces of forty bytes."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from (self._body[at : at + 40] for at in range(0, len(self._body), 40))
+
+
+def test_the_client() -> None:
+    report = prove(Client())
+    assert report.proved, report.text()
+    not_offered = {check.name for check in report.checks if check.outcome is Outcome.NOT_OFFERED}
+    assert not_offered == {"stop_string", "choices", "batch", "speculation", "cached"}

@@ -27,6 +27,7 @@ from weighbridge.capture.wire.call import call_of
 from weighbridge.capture.wire.carried import Names, named
 from weighbridge.capture.wire.exchange import Exchange, Exchanges
 from weighbridge.capture.wire.recounts import Recounter, Recounts
+from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey, new_attempt_id
 
 if TYPE_CHECKING:
@@ -258,14 +259,21 @@ def install(client: Any, recorder: Recorder, **settings: Any) -> Installed:
     Args:
         client: the client; its transport and mounts are wrapped until the answer's `remove()`.
         settings: those of `Capture`.
+
+    Raises:
+        ConfigError: this recorder watches the client already.
     """
     import httpx  # noqa: PLC0415 - as above
 
+    own = client._transport  # noqa: SLF001 - httpx has no public way to wrap it
+    watched = isinstance(own, (CaptureTransport, AsyncCaptureTransport))
+    if watched and own.capture.exchanges.recorder is recorder:
+        raise ConfigError("this client is watched already by this recorder; remove that first")
     supported = ADAPTER.admit(recorder, httpx.__version__)
     capture = Capture(recorder, counted=supported, **settings)
     installed = Installed(supported=supported)
     wrapper: Any = AsyncCaptureTransport if isinstance(client, httpx.AsyncClient) else CaptureTransport
-    own, mounts = client._transport, dict(client._mounts)  # noqa: SLF001 - httpx has no public way to wrap them
+    mounts = client._mounts  # noqa: SLF001 - as above
 
     def back() -> None:
         client._transport, client._mounts = own, mounts  # noqa: SLF001 - as above
