@@ -339,3 +339,32 @@ def test_a_socket_that_breaks_takes_nothing_that_was_not_sent(tmp_path: Path) ->
         served.call(b'{"stream":true,"model":"m"}')
     (row,) = rows(recorder, tmp_path / "out", "attempt")
     assert (row["output_delivered"], row["status"]) == (2, "aborted")
+
+
+def test_a_process_of_ones_own_watches_the_application_it_has_built(tmp_path: Path) -> None:
+    """And a call the middleware saw and the engine finished is one attempt of two sources."""
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        await receive()
+        answer = compact({"id": "cmpl-a", "choices": [{"index": 0, "token_ids": IDS}]})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        watch.record(scheduler(), iteration(desk_now[0], finished(e2e_latency=0.0)))
+        await send({"type": "http.response.body", "body": answer})
+
+    recorder, engine = started(tmp_path / "spool"), started(tmp_path / "engine")
+    desk, desk_now, host_app = Desk(), [1000.0], SimpleNamespace(middleware_stack=app)
+    watch = EngineWatch(engine, desk, model="tiny", clock=lambda: desk_now[0], wall=lambda: int(desk_now[0] * 1e6))
+    settings: dict[str, Any] = {
+        "desk": desk, "clock": lambda: desk_now[0], "wall": lambda: int(desk_now[0] * 1e6)
+    }  # fmt: skip
+    with vllm.install(host_app, recorder, **settings):
+        served = Served(app, recorder)
+        served._app = host_app.middleware_stack
+        served.call(b'{"model":"m","max_tokens":5}')
+    assert host_app.middleware_stack is app
+    desk_now[0] += 1
+    watch.settle()
+    (ours,) = rows(recorder, tmp_path / "out", "attempt")
+    (theirs,) = rows(engine, tmp_path / "engine-out", "attempt")
+    assert (ours["attempt_hi"], ours["attempt_lo"]) == (theirs["attempt_hi"], theirs["attempt_lo"])
+    assert (ours["output_delivered"], theirs["output_computed"]) == (5, 5)
