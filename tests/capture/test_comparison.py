@@ -11,9 +11,12 @@ import polars as pl
 import pytest
 
 from weighbridge.capture import comparison_runner
+from weighbridge.capture.comparison import attention
+from weighbridge.capture.comparison.answering import Shape, made
+from weighbridge.capture.comparison.events import events_of
 from weighbridge.capture.comparison.meaning import Meaning, Read, alike
 from weighbridge.capture.comparison.run import Run, plan_of
-from weighbridge.capture.comparison.setting import setting
+from weighbridge.capture.comparison.setting import Setting, setting
 from weighbridge.capture.keys import KeyFolder
 from weighbridge.pipeline.compare.answer import Side
 from weighbridge.pipeline.compare.comparison import compare
@@ -21,9 +24,10 @@ from weighbridge.pipeline.compare.gate import Gate
 from weighbridge.pipeline.compare.run_folder import read_run
 from weighbridge.pipeline.content.comparison import OpenedRun, open_run
 from weighbridge.schemas.errors import ConfigError, ContractError
+from weighbridge.schemas.trace import fold
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 pytest.importorskip("cryptography")
 
 KEY = bytes(range(32))
@@ -212,6 +216,46 @@ def test_no_id_stands_in_clear_and_a_changed_file_is_refused(run: tuple[Path, Ke
 def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         setting("s", parameters)
+
+
+@pytest.fixture(scope="module", params=["all", "half"])
+def sliding(request: pytest.FixtureRequest) -> Any:
+    """A model whose layers slide by themselves, all of them or every other."""
+    shape = {
+        "vocab_size": 200, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 8,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "sliding_window": 16, "pad_token_id": 0,
+        "eos_token_id": None, "bos_token_id": None,
+    }  # fmt: skip
+    torch.manual_seed(5)
+    attention.register()
+    if request.param == "all":
+        made = transformers.MistralForCausalLM(transformers.MistralConfig(**shape))
+    else:
+        made = transformers.Gemma3ForCausalLM(
+            transformers.Gemma3TextConfig(**shape, layer_types=["sliding_attention", "full_attention"])
+        )
+    made.eval().set_attn_implementation("eager")
+    return made
+
+
+def test_layers_that_slide_by_themselves_keep_their_own_rule(sliding: Any) -> None:
+    prompt = [(37 * at) % 199 + 1 for at in range(LENGTH)]
+    plain = sliding.generate(input_ids=torch.tensor([prompt]), attention_mask=torch.ones(1, LENGTH), max_new_tokens=NEW)
+    sliding.set_attn_implementation(attention.NAME)
+    assert attention.supported(sliding)
+    dense = made(sliding, Setting("dense"), prompt, NEW, 1)
+    assert list(dense.ids) == plain[0, LENGTH:].tolist()
+    assert dense.held.dropped == 0, "what the model lets go by itself is no eviction"
+    shape, total = Shape.of(sliding), LENGTH + NEW - 1
+    full = 2 - len(dense.held.sliding)
+    assert dense.held.kept == KV_HEADS * (15 * (2 - full) + total * full)
+    drafted = made(sliding, setting("d", {"draft_length": 3}), prompt, NEW, 1)
+    assert (drafted.ids, drafted.held.written) == (dense.ids, dense.held.written)
+    limited = setting("limit", {"kv_cache_limit": 20})
+    answer = made(sliding, limited, prompt, NEW, 1)
+    assert answer.held.dropped == KV_HEADS * full * (total - 20)
+    live = fold(events_of(answer, limited, shape, "0" * 32, LENGTH))
+    assert sum(map(len, live.values())) == (answer.held.kept if full else 0)
 
 
 class Tiny:

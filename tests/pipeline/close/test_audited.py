@@ -28,6 +28,17 @@ def test_a_close_holds_the_audits_engines_and_bills_of_its_month(office: Office)
         period = f"{day:%Y-%m}"
         office.add("audit_cell", row("audit_cell", day, gap=day.month, verdict="clean"))
         office.add("engine_gap", row("engine_gap", day))
+        office.add("comparison", row("comparison", day))
+        office.add(
+            "recommendation",
+            row(
+                "recommendation",
+                day,
+                change=day.month,
+                changed_at=datetime(2026, day.month, 2, tzinfo=UTC),
+                reason="because",
+            ),
+        )
         office.add("engine_gap_cause", row("engine_gap_cause", day))
         office.add("invoice_gap", row("invoice_gap", day, period=period))
         office.add("invoice_cause", row("invoice_cause", day, period=period))
@@ -45,6 +56,8 @@ def test_a_close_holds_the_audits_engines_and_bills_of_its_month(office: Office)
     assert office.close().closed
     assert held(office, "audit_cell")["gap"].to_list() == [3]
     assert held(office, "engine_gap")["day"].to_list() == [MARCH]
+    assert held(office, "comparison")["day"].to_list() == [MARCH]
+    assert held(office, "recommendation").select("change", "reason").rows() == [(3, None)]
     assert held(office, "engine_gap_cause")["day"].to_list() == [MARCH]
     assert held(office, "invoice_gap")["period"].to_list() == ["2026-03"]
     assert held(office, "invoice_cause")["period"].to_list() == ["2026-03"]

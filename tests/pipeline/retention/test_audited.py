@@ -13,7 +13,7 @@ from weighbridge.pipeline.retention.subject import Subject
 
 DAY = date(2026, 1, 10)
 NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
-OF_DAYS = ("audit_cell", "engine_gap", "engine_gap_cause")
+OF_DAYS = ("audit_cell", "engine_gap", "engine_gap_cause", "comparison")
 OF_MONTHS = ("invoice_cause",)
 
 

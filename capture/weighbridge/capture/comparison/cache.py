@@ -16,17 +16,21 @@ class Held:
     Attributes:
         written: entries that were ever written and not taken back as rejected drafts.
         kept: in the cache now.
+        dropped: entries the strategy evicted; what a sliding layer of the model lets go is none of these.
         peak_bytes: bytes of keys and values when there were most of them, what a step needs while it runs included.
         scored: per layer and head the positions that a score kept at the end of prefill.
-        evicting: layers that drop entries.
+        evicting: layers that drop entries for the strategy.
+        sliding: layers of the model that slide by themselves, and their windows.
         prefill: positions of the prefill.
     """
 
     written: int = 0
     kept: int = 0
+    dropped: int = 0
     peak_bytes: int = 0
     scored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     evicting: set[int] = field(default_factory=set)
+    sliding: dict[int, int] = field(default_factory=dict)
     prefill: int = 0
 
 
@@ -55,6 +59,8 @@ def _evicting_layer() -> type:
                 self.keys, self.values = (_ends(each, *budget) for each in (keys, values))
             elif ratio is not None and first:
                 self._compress(keys, values, ratio)
+            gone = keys.shape[-2] - self.keys.shape[-2]
+            self.held.dropped += int(gone * keys.shape[0] * keys.shape[1])
             return keys, values
 
         def _compress(self, keys: Any, values: Any, ratio: float) -> None:
@@ -97,12 +103,13 @@ def _counting_cache() -> type:
             super().__init__(config=config)
             self.held = Held()
             self._sizes: dict[int, int] = {}
-            if setting.evicts:
-                for at, layer in enumerate(self.layers):
-                    # Sliding layers of the model itself have a rule of their own, and keep it.
-                    if type(layer) is DynamicLayer:
-                        self.layers[at] = _evicting_layer()(setting, self.held, at)
-                        self.held.evicting.add(at)
+            for at, layer in enumerate(self.layers):
+                # Sliding layers of the model itself have a rule of their own, and keep it.
+                if getattr(layer, "is_sliding", False):
+                    self.held.sliding[at] = int(layer.sliding_window)
+                elif setting.evicts and type(layer) is DynamicLayer:
+                    self.layers[at] = _evicting_layer()(setting, self.held, at)
+                    self.held.evicting.add(at)
 
         def update(self, key_states: Any, value_states: Any, layer_idx: int, *args: Any, **kwargs: Any) -> Any:
             if layer_idx == 0 and not self.held.prefill:
@@ -115,10 +122,11 @@ def _counting_cache() -> type:
             self._sizes[layer_idx] = (layer.keys.numel() + layer.values.numel()) * layer.keys.element_size()
             return keys, values
 
-        def crop(self, *args: Any, **kwargs: Any) -> None:
-            before = self.entries()
-            super().crop(*args, **kwargs)
-            self.held.written -= before - self.entries()
+        def crop(self, tokens_to_remove: int) -> None:
+            """Take rejected drafts back: they were never part of the answer."""
+            super().crop(tokens_to_remove)
+            rows = sum(int(layer.keys.shape[0] * layer.keys.shape[1]) for layer in self.layers if layer.is_initialized)
+            self.held.written -= abs(tokens_to_remove) * rows
 
         def entries(self) -> int:
             held = (layer.keys for layer in self.layers if layer.is_initialized)

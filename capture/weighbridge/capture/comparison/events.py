@@ -23,7 +23,7 @@ def events_of(made: Made, setting: Setting, shape: Shape, strategy_id: str, prom
     trace = Trace(strategy_id)
     if made.dropped:
         trace.add(Axis.INPUT, Operation.DROP, [row_of(made.dropped)], width=prompt, pos_space=PositionSpace.PROMPT)
-    if made.held.written > made.held.kept:
+    if made.held.dropped:
         _stored(trace, made, setting, shape)
     dense = shape.dense(len(made.prompt) + len(made.ids) - 1)
     if (setting.attention_topk is not None or setting.window is not None) and made.read.attended < dense:
@@ -59,6 +59,12 @@ def _stored(trace: Trace, made: Made, setting: Setting, shape: Shape) -> None:
             trace.add(
                 Axis.STORE, Operation.KEEP_ONLY, rule, width=first, layers=span, heads=whole[1], head_kind=_KEY_VALUE
             )
+    for layer, window in made.held.sliding.items():
+        # A sliding layer keeps what the next query will read: all of its window but that query itself.
+        trace.add(
+            Axis.STORE, Operation.KEEP_ONLY, Rule(0, window - 1, standing=True), width=first, layers=(layer, layer),
+            heads=whole[1], head_kind=_KEY_VALUE,
+        )  # fmt: skip
     for span in _spans(sorted({layer for layer, _ in made.held.scored})):
         kept = [
             row_of(made.held.scored[layer, head])

@@ -169,7 +169,7 @@ class Run:
         held = answer.held
         counts = (
             len(answer.prompt), len(answer.ids), answer.read.attended, self._dense(prompt, answer),
-            answer.read.forward + answer.hidden, held.written, held.written - held.kept, held.kept,
+            answer.read.forward + answer.hidden, held.written, held.dropped, held.kept,
         )  # fmt: skip
         attempt.finish(layout.outcome_word(AttemptStatus.SUCCEEDED, answer.stop), counts)
         return answer, key
@@ -202,7 +202,7 @@ class Run:
             "attended_dense": self._dense(prompt, answer),
             "kv_written": held.written,
             "kv_kept": held.kept,
-            "kv_evicted": held.written - held.kept,
+            "kv_evicted": held.dropped,
             "kv_masked": 0,
             "kv_peak_bytes": held.peak_bytes,
             "drafted": drafted,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -33,6 +34,13 @@ compare = typer.Typer(
     help="Runs with a strategy off and on: what it saves, what it costs in quality, which one to use.",
 )
 
+
+def _currency(text: str) -> str:
+    if not re.fullmatch(r"[A-Z]{3}", text):
+        raise typer.BadParameter(f"{text!r} is no ISO 4217 code; write three capital letters, such as USD")
+    return text
+
+
 Margins = Annotated[
     list[str] | None,
     typer.Option("--margin", metavar="MEASURE=LOSS", help="What decides, and the loss you tolerate. May be repeated."),
@@ -46,7 +54,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the resampling.")]
 Hour = Annotated[
     str | None, typer.Option("--hour", metavar="AMOUNT", help="What an hour of the machine costs, to tell money.")
 ]
-Currency = Annotated[str, typer.Option("--currency", help="Of that amount.")]
+Currency = Annotated[str, typer.Option("--currency", parser=_currency, metavar="CODE", help="Of that amount.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with it.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 OfStrategy = Annotated[str, typer.Option("--strategy", metavar="NAME", help="Whose answers, beside the baseline's.")]

@@ -20,7 +20,7 @@ class Cost:
         attended, attended_dense: keys read by attention, and those a dense causal attention would have read; summed
             over queries, layers and query heads.
         kv_written, kv_kept, kv_evicted, kv_masked: KV entries (layer, KV head, position): written, in the cache at the
-            end, evicted, and kept but hidden from attention.
+            end, evicted by the strategy, and kept but hidden from attention.
         kv_peak_bytes: bytes of keys and values when there were most of them.
         drafted, accepted: proposed tokens, and those that stood.
         forward: positions processed by forward passes.

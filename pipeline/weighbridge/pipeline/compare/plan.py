@@ -21,6 +21,7 @@ draft_length = 4
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from weighbridge.pipeline.compare.saving import MONEY, RESOURCES
 from weighbridge.schemas.enumerations import Origin
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME
+from weighbridge.schemas.tables import CURRENCY
 
 DEMO: Final = "demo"
 _MOST_TOKENS: Final = 1 << 20
@@ -136,7 +138,7 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
         gate=_gate(content.get("gate", {}), path),
         by=by,
         hour=_hour(content.get("hour"), path),
-        currency=str(content.get("currency", "USD")),
+        currency=_currency(content.get("currency", "USD"), path),
     )
 
 
@@ -168,6 +170,12 @@ def _hour(value: object, path: Path) -> Decimal | None:
     if not amount.is_finite() or amount < 0:
         raise ConfigError(f'{path}: hour is no amount; write it as text, such as "2.50"')
     return amount
+
+
+def _currency(value: object, path: Path) -> str:
+    if not isinstance(value, str) or not re.fullmatch(CURRENCY, value):
+        raise ConfigError(f"{path}: currency is no ISO 4217 code; write three capital letters, such as USD")
+    return value
 
 
 def _gate(given: object, path: Path) -> Gate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from weighbridge.schemas.errors import ConfigError, WeighbridgeError
 
 MODULE: Final = "weighbridge.capture.comparison_runner"
 _REFUSED: Final = 2
+_KIND: Final = re.compile(r"[A-Za-z_.]{3,60}(Error|Exception|Interrupt)")
 _OFFLINE: Final[Mapping[str, str]] = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -49,7 +51,8 @@ def run(plan: Plan, folder: Path, key_file: Path, keys: Mapping[str, Any]) -> No
         raise ConfigError((done.stderr.strip().splitlines() or ["the plan cannot be run"])[-1])
     if done.returncode:
         # What a framework says of an error may quote its input; its kind is enough to go on.
-        kind = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(":")[0][:80]
+        said = (done.stderr.strip().splitlines() or [""])[-1].partition(":")[0]
+        kind = said if _KIND.fullmatch(said) else "it did not say why"
         raise RunnerError(
             f"the runner ended with {done.returncode} ({kind}); see that torch and transformers are installed "
             "(weighbridge[models]) and that the model fits into memory"
