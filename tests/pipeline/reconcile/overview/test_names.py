@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.footer import footer
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.reconcile.overview import names as place_of_names
 from weighbridge.pipeline.reconcile.overview.names import Names
+from weighbridge.schemas.tables import TABLES
 
 ROWS = pl.DataFrame(
     {
@@ -76,3 +80,21 @@ def test_tenants_with_models_of_their_own_take_no_table(tmp_path: Path, monkeypa
     assert told(names, rows.reverse(), tmp_path / "b.parquet", list(range(1501))) == expected[::-1]
     monkeypatch.setattr(place_of_names, "MOST_PLACES", 1)
     assert told(Names(), ROWS, tmp_path / "c.parquet", [0, 1]) == CALLED
+
+
+def test_a_footer_is_not_left_for_the_collector_of_cycles(tmp_path: Path) -> None:
+    """One was, for each stretch of a day: megabytes, as pyarrow's footer and its schema refer to one another."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        told(Names(), ROWS, tmp_path / "a.parquet", [0, 1])
+        part = Part(None, ROWS.height, str(tmp_path / "a.parquet"))
+        assert len(footer(Place(str(tmp_path)), TABLES["attempt"], part, ["tenant"]).stretches) == 2
+        gc.collect()
+        left = [each for each in gc.garbage if isinstance(each, pq.FileMetaData)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == []

@@ -40,6 +40,23 @@ def test_places_on_disk_are_those_in_memory(step: int, numbers: list[int], value
 
 
 @SLOW
+@given(numbers=NUMBERS, values=NUMBERS, cuts=st.lists(st.integers(0, 40), max_size=4))
+def test_a_run_that_grew_is_one_that_was_put_away_at_once(
+    step: int, numbers: list[int], values: list[int], cuts: list[int], tmp_path: Path
+) -> None:
+    """Its marks are in the same places, wherever it was cut."""
+    whole, ends = ints(numbers), sorted(min(each, len(numbers)) for each in cuts)
+    at_once = Run.put_away(whole, tmp_path / "once.i64")
+    grown = Run.put_away(whole[: [*ends, len(numbers)][0]], tmp_path / "grown.i64")
+    for start, end in pairwise([*ends, len(numbers)]):
+        grown = grown.longer(whole[start:end])
+    assert (grown.size, grown.marks.tolist()) == (at_once.size, at_once.marks.tolist())
+    assert grown.places(ints(values)).tolist() == at_once.places(ints(values)).tolist()
+    assert grown.piece(0, grown.size).tolist() == whole.tolist()
+    assert step
+
+
+@SLOW
 @given(lists=st.lists(NUMBERS, max_size=5), pieces=st.integers(1, 9))
 def test_pieces_hold_every_number_once_and_no_value_is_in_two(
     step: int, lists: list[list[int]], pieces: int, tmp_path: Path

@@ -59,4 +59,4 @@ def test_cuts_have_no_more_pages_between_them_than_are_read_together() -> None:
     ends = [0, *cuts, 3_000]
     sizes = [len(tally.counted(*pair)[0]) for pair in pairwise(ends)]
     assert sum(sizes) == 5_000
-    assert max(sizes) <= 2_048
+    assert max(sizes) <= 512

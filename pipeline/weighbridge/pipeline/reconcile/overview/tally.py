@@ -9,7 +9,6 @@ given back to whoever asked, to be sorted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -20,16 +19,14 @@ PAGE = 2**_BITS
 # 64 MiB of counts; of those that were never made the machine gives no memory.
 MOST_PAGES = 2**14
 # As many rows as this are sorted before a page is made for them.
-ENOUGH = 128
-# Places of pages, by group and figure: 16 MiB, and figures beyond so many pages have none.
-_MOST_PLACES = 2**22
+ENOUGH = 64
+# Places of pages, by group and figure: 32 MiB at most, and figures beyond so many pages have none.
+_MOST_PLACES = 2**21
 _MOST_WIDE = 64
 # Rows at a time: what stays near the processor.
 _NEAR = 2**15
 # Pages that are read together.
-_READ = 2**11
-
-_Numbers = np.ndarray[Any, np.dtype[np.int32]]
+_READ = 2**9
 
 
 @dataclass(slots=True)
@@ -43,9 +40,9 @@ class Tally:
 
     pages: int = MOST_PAGES
     enough: int = ENOUGH
-    # By group and page of the figure: which page it is, -1 where there is none; and how many rows have asked for it.
-    _numbers: _Numbers = field(default_factory=lambda: np.full((64, 4), -1, np.int32))
-    _asked: _Numbers = field(default_factory=lambda: np.zeros((64, 4), np.int32))
+    # By group and page of the figure: where its counts begin, -1 where there are none; and how many rows asked for it.
+    _pages: Ints = field(default_factory=lambda: np.full((64, 4), -1, np.int64))
+    _asked: Ints = field(default_factory=lambda: np.zeros((64, 4), np.int64))
     _counts: Ints = field(init=False)
     _made: int = 0
 
@@ -58,7 +55,7 @@ class Tally:
         if not len(group):
             return NONE
         self._make_room(int(group.max()), int(figure.max()) >> _BITS)
-        groups, wide = self._numbers.shape
+        groups, wide = self._pages.shape
         if group.max() < groups and figure.min() >= 0 and figure.max() < wide << _BITS:
             return self._counted(group, figure)
         inside = (group < groups) & (figure >= 0) & (figure < wide << _BITS)
@@ -67,61 +64,60 @@ class Tally:
 
     def cuts(self) -> Ints:
         """Groups, rising, between each two of which there are no more pages than are read together, or one group."""
-        reached = np.cumsum(np.count_nonzero(self._numbers >= 0, axis=1))
+        reached = np.cumsum(np.count_nonzero(self._pages >= 0, axis=1))
         wanted = np.arange(_READ, int(reached[-1]) + 1, _READ)
         return np.unique(np.searchsorted(reached, wanted, "right"))
 
     def counted(self, first: int, until: int) -> tuple[Ints, Ints, Ints]:
         """Groups, figures and counts above nought of groups from one to before another, in the order of both."""
-        rows = self._numbers[first:until].ravel()
+        rows = self._pages[first:until].ravel()
         places = np.flatnonzero(rows >= 0)
-        held = self._counts.reshape(-1, PAGE)[rows[places]]
+        held = self._counts.reshape(-1, PAGE)[rows[places] >> _BITS]
         page, cell = np.nonzero(held)
-        group, number = np.divmod(places[page], self._numbers.shape[1])
+        group, number = np.divmod(places[page], self._pages.shape[1])
         return group + first, number * PAGE + cell, held[page, cell]
 
     def _counted(self, group: Ints, figure: Ints) -> Ints:
         """Count rows whose pages have a place; those that found no page."""
-        wide, rest = self._numbers.shape[1], [NONE]
-        numbers = self._numbers.ravel()
+        wide, rest = self._pages.shape[1], [NONE]
+        pages = self._pages.ravel()
         for start in range(0, len(group), _NEAR):
             near = slice(start, start + _NEAR)
             places = group[near] * wide
             places += figure[near] >> _BITS
-            cells = numbers.take(places).astype(np.int64)
+            cells = pages.take(places)
             if int(cells.min()) < 0 and self._made < self.pages:
                 self._ask(places[cells < 0])
-                cells = numbers.take(places).astype(np.int64)
-            lacking = cells < 0
-            cells <<= _BITS
+                cells = pages.take(places)
+            lacking = np.flatnonzero(cells < 0)
             cells += figure[near] & (PAGE - 1)
-            if lacking.any():
-                rest.append(start + np.flatnonzero(lacking))
-                cells = cells[~lacking]
+            if len(lacking):
+                rest.append(start + lacking)
+                cells = np.delete(cells, lacking)
             np.add.at(self._counts, cells, 1)
         return np.concatenate(rest)
 
     def _ask(self, places: Ints) -> None:
         """Make the pages that enough rows have asked for, while there is room."""
         asked, rows = np.unique(places, return_counts=True)
-        self._asked.ravel()[asked] += rows.astype(np.int32)
+        self._asked.ravel()[asked] += rows
         made = asked[self._asked.ravel()[asked] >= self.enough][: self.pages - self._made]
-        self._numbers.ravel()[made] = np.arange(self._made, self._made + len(made))
+        self._pages.ravel()[made] = np.arange(self._made, self._made + len(made)) << _BITS
         self._made += len(made)
 
     def _make_room(self, group: int, page: int) -> None:
         """Places for groups up to one and pages up to one, as far as there may be any."""
-        groups, wide = self._numbers.shape
+        groups, wide = self._pages.shape
         if group >= groups:
             groups = min(2 ** (group + 1).bit_length(), _MOST_PLACES // wide)
         if page >= wide:
             wide = min(2 ** (page + 1).bit_length(), _MOST_WIDE, _MOST_PLACES // groups)
-        if (groups, wide) != self._numbers.shape:
-            self._numbers = _wider(self._numbers, groups, wide, -1)
+        if (groups, wide) != self._pages.shape:
+            self._pages = _wider(self._pages, groups, wide, -1)
             self._asked = _wider(self._asked, groups, wide, 0)
 
 
-def _wider(table: _Numbers, groups: int, wide: int, blank: int) -> _Numbers:
-    held = np.full((groups, wide), blank, np.int32)
+def _wider(table: Ints, groups: int, wide: int, blank: int) -> Ints:
+    held = np.full((groups, wide), blank, np.int64)
     held[: table.shape[0], : table.shape[1]] = table
     return held
