@@ -98,14 +98,24 @@ def test_retracted_and_aborted_requests(taken: Callable[..., list[Row]]) -> None
     assert (second["status"], second["finish_reason"]) == ("aborted", "abort")
 
 
+def test_a_native_answer_tells_the_same_under_meta_info(taken: Callable[..., list[Row]]) -> None:
+    """But for what was asked, which is not in it."""
+    told = request()
+    del told["request_parameters"]
+    (row,) = taken({"text": CANARY, "meta_info": told})
+    asked = ("max_tokens", "n", "stop_strings", "stream")
+    assert {name: row[name] for name in EXPECTED} == {**EXPECTED, **dict.fromkeys(asked)}
+
+
 def test_no_word_of_what_was_asked_reaches_the_lake(jsonl: Callable[..., Path], lake: Lake, take: Take) -> None:
     broken = [
         request(2, request_parameters=CANARY), request(3, request_parameters={"sampling_params": CANARY}),
         request(4, prompt_tokens=CANARY), request(5, id=f"{CANARY} {CANARY}"), {"text": CANARY},
+        {"text": CANARY, "meta_info": {**request(6), "prompt_tokens": 9}}, {"text": CANARY, "meta_info": CANARY},
     ]  # fmt: skip
     result = take([jsonl("requests.jsonl", [request(), *broken])], lake, model="m")
     (file,) = result.files
-    assert (file.rows_in, file.rows_out, file.rows_quarantined) == (6, 4, 2)
+    assert (file.rows_in, file.rows_out, file.rows_quarantined) == (8, 5, 3)
     assert bytes_with_the_word(Path(lake.root)) == []
 
 

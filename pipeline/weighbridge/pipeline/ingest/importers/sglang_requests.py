@@ -5,6 +5,9 @@
      "finish_reason": {"type": "length", "length": 20}, "e2e_latency": 0.31, "num_retractions": 0,
      "spec_verify_ct": 9, "spec_num_proposed_drafts": 27, "spec_num_correct_drafts": 11}
 
+Answers of the native `/generate`, one a line, have the same under `meta_info`, beside their text: {"text": ...,
+"meta_info": {"id": ..., "prompt_tokens": 401, ...}}.
+
 `request_parameters` is a text of JSON with all that was asked, the prompt among it. Of that only numbers are read that
 are named here; nothing else of it, and no stop string that `finish_reason` names, leaves the line.
 
@@ -47,7 +50,13 @@ Record = Mapping[str, object]
 
 
 def _is_request(record: Record) -> bool:
-    return {"request_parameters", *_COUNTS} <= record.keys()
+    return {"request_parameters", *_COUNTS} <= record.keys() or _of_answer(record) is not None
+
+
+def _of_answer(record: Record) -> Record | None:
+    """What a native answer says about itself; null where the record is none."""
+    told = record.get("meta_info")
+    return told if isinstance(told, Mapping) and {"id", *_COUNTS} <= told.keys() else None
 
 
 def _recognises(path: Path) -> bool:
@@ -70,7 +79,7 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
         elif not _is_request(line.value):
             stage.refuse(line.number, [Refusal("prompt_tokens", QuarantineReason.MISSING_FIELD)])
         else:
-            call = _call(line.value, source)
+            call = _call(_of_answer(line.value) or line.value, source)
             if isinstance(call, Call):
                 stage.add(line.number, [call], line.value)
             else:
@@ -136,7 +145,7 @@ def _cached(record: Record) -> tuple[int | None, int | None]:
 
 def _asked(record: Record) -> dict[str, object]:
     """Numbers of what was asked. The text they stand in is read and dropped."""
-    told = record["request_parameters"]
+    told = record.get("request_parameters")
     try:
         asked = json.loads(told) if isinstance(told, str) else told
     except ValueError:
@@ -166,7 +175,7 @@ def _drafts(record: Record) -> dict[str, object]:
 
 IMPORTER = Importer(
     name="sglang_requests",
-    doc="Finished requests of an SGLang server as it exports them to files: what was computed for each, numbers only.",
+    doc="Finished requests of an SGLang server as it exports them to files, or its native answers: numbers only.",
     recognises=_recognises,
     check=_check,
     read=_read,
