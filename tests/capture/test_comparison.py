@@ -15,6 +15,7 @@ from weighbridge.capture.comparison import attention
 from weighbridge.capture.comparison.answering import Shape, made
 from weighbridge.capture.comparison.events import events_of
 from weighbridge.capture.comparison.meaning import Meaning, Read, alike
+from weighbridge.capture.comparison.prompt import Prompt, prompts
 from weighbridge.capture.comparison.run import Run, plan_of
 from weighbridge.capture.comparison.setting import Setting, setting
 from weighbridge.capture.keys import KeyFolder
@@ -144,6 +145,24 @@ def test_what_is_kept_is_what_the_state_events_say(
     assert [at for at, share in enumerate(window) if share == 1] == [0, 1, 2, *range(LENGTH + NEW - 1 - 11, LENGTH)]
     pruned = next(each for each in opened.visible["pruned"] if each.pair == "a").kept
     assert (sorted(pruned), pruned[0], pruned[-1]) == ([0.0] * 10 + [1.0] * 30, 1.0, 1.0)
+
+
+def test_a_right_answer_holds_what_is_expected() -> None:
+    known = Prompt("p", (1,), (), expected="heavy", expected_ids=(4, 5))
+    assert [known.score(ids, None) for ids in ([1, 4, 5], [4, 1, 5], [])] == [1.0, 0.0, 0.0]
+    spoken = Prompt("p", (1,), (), expected="heavy")
+    assert [spoken.score([1], lambda _, said=said: said) for said in ("quite heavy", "light")] == [1.0, 0.0]  # type: ignore[misc]
+    assert spoken.score([1], None) is None, "without a tokenizer nobody can tell"
+    assert Prompt("p", (1,), ()).score([1], str) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "tokenizer", "message"),
+    [("words", None, "names no tokenizer"), ([], None, "is empty"), ([1, 999], None, "beyond the 400 the model knows")],
+)
+def test_a_prompt_the_model_cannot_read_is_refused(part: Any, tokenizer: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prompts([{"pair": "p", "parts": [["user", part]]}], tokenizer, 400)
 
 
 def test_drafts_change_no_id_and_are_counted(rows: dict[tuple[str, str], dict[str, Any]], opened: OpenedRun) -> None:

@@ -86,6 +86,15 @@ def test_a_block_that_moved_is_told_apart_from_ids_that_were_replaced() -> None:
     assert (replaced.moved, replaced.foreign, replaced.replaced, replaced.moved_blocks) == (0, 10, 10, 0)
 
 
+@pytest.mark.parametrize("text", ["秤称出真正送到的货物", "for at in range(9):\n    total += at\n", "\U0001f69a" * 12])
+def test_any_script_is_measured_by_its_ids(text: str) -> None:
+    ids = [ord(sign) for sign in text]
+    changed = [*ids[:4], 7, *ids[5:]]
+    held = pairwise(ids, changed)
+    assert (held.prefix, held.replaced, held.in_order) == (4, 1, len(ids) - 1)
+    assert pairwise(ids, list(ids)).similarity == 1.0
+
+
 def test_an_answer_that_goes_in_circles() -> None:
     held = alone([7, 8, 9] * 100)
     assert held.longest_repeat == 297

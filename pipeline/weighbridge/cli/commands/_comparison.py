@@ -53,6 +53,14 @@ def write(found: Comparison, findings: Sequence[Finding]) -> None:
     told = [f"{name} {value:.3f}" for name, value in null.items() if value is not None]
     if told:
         write_line(f"\nbetween answers to different prompts: {', '.join(told)}")
+    fed = [each for each in found.strategies if each.perplexity is not None]
+    if fed:
+        held = [(each.side.name, each.perplexity[1]) for each in fed if each.perplexity is not None]
+        base = next(each.perplexity[0] for each in fed if each.perplexity is not None)
+        write_line(
+            f"perplexity of the baseline's answers: {off.name} {base:.3f}, "
+            + ", ".join(f"{name} {value:.3f}" for name, value in held)
+        )
     for finding in findings:
         about = finding.subject["strategy"]
         write_line(f"\n{finding.severity}: {finding.code}, {about}, {counted(finding.rows, 'answer')}")

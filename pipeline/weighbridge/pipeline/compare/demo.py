@@ -26,12 +26,12 @@ def demo_plan(prompts: int = PROMPTS, max_new_tokens: int = 8, seed: int = 7) ->
     strategies: dict[str, dict[str, Any]] = {
         "drafts_3": {"draft_length": 3},
         "topk_16": {"attention_topk": 16},
-        "limit_60": {"kv_cache_limit": 60, "sinks": 12},
+        "limit_56": {"kv_cache_limit": 56, "sinks": 12},
         "window_8": {"window": 8, "sinks": 0},
         "key_norm_50": {"compression_ratio": 0.5},
         "pruned_20": {"token_pruning_ratio": 0.2},
     }
     return Plan(
         model=DEMO, name="tiny-random-llama", prompts=given, strategies=strategies, max_new_tokens=max_new_tokens,
-        seed=seed, gate=Gate(margins={"agreement": 0.1}), by="kv_entries",
+        seed=seed, gate=Gate(margins={"agreement": 0.15}), by="kv_entries",
     )  # fmt: skip
