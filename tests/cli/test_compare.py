@@ -14,7 +14,7 @@ from tests.cli.conftest import Terminal
 def answers(tmp_path: Path) -> Path:
     """A baseline that was run twice, a strategy that saves half and changes nothing, and one that spoils everything."""
     source, lines = Random(4), []
-    for at in range(190):
+    for at in range(240):
         ids = [source.randrange(500) for _ in range(12)]
         about = {"pair": f"p{at}", "model": "tiny", "attended_dense": 100}
         lines += [
@@ -35,7 +35,7 @@ def test_answers_are_compared_kept_and_recommended(weighbridge: Terminal, tmp_pa
     ran = weighbridge("compare", "analyse", answers, "--lake", *at)
     assert ran.code == 1
     assert "recommended: half" in ran.out
-    assert "warning: strategy_worse, tenth, 190 answers" in ran.out
+    assert "warning: strategy_worse, tenth, 240 answers" in ran.out
     told = weighbridge("compare", "show", "--json", *at).json
     assert [(row["strategy"], row["judgement"]) for row in told["comparison"]] == [
         ("dense", None), ("tenth", "worse"), ("half", "not_worse"),
