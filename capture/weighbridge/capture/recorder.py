@@ -39,13 +39,12 @@ from weighbridge.capture.limits import Limits
 from weighbridge.capture.losses import Losses
 from weighbridge.capture.records import Records
 from weighbridge.capture.rendering import Renderer
-from weighbridge.capture.replicated import PartBinding
+from weighbridge.capture.replicated import PartBinding, facts_of, placed
 from weighbridge.capture.traces import Events, Traces
 from weighbridge.schemas.enumerations import GapReason, RunStream
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, key_id
 from weighbridge.schemas.parts import Part
-from weighbridge.schemas.state_event import StateEvent
 from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.version import SCHEMA_VERSION
 
@@ -167,7 +166,13 @@ class Recorder(Records):
             limits=limits or Limits(),
             policy_file=None if policy_file is None else Path(policy_file),
             keys=keys,
-            facts={"role": role, "rank": rank, "key_id": key_id(key), "schema_version": SCHEMA_VERSION, **_facts(part)},
+            facts={
+                "role": role,
+                "rank": rank,
+                "key_id": key_id(key),
+                "schema_version": SCHEMA_VERSION,
+                **facts_of(part),
+            },
             part=part,
         )
         recorder.read_policy()
@@ -300,7 +305,7 @@ class Recorder(Records):
         """`Attempt.offer_trace`. Never raises."""
         try:
             if self.part is not None:
-                events = partial(_placed, self.part, events)
+                events = partial(placed, self.part, events)
             return self.traces.offer(attempt, events, strategy, child, held_bytes)
         except Exception as error:
             self.losses.count(GapReason.SERIALISE, attempts=0)
@@ -364,24 +369,6 @@ class Recorder(Records):
         else:
             self.journal = NoJournal(GapReason.FORK)
             self.journals.unopened = True
-
-
-def _facts(part: Part | None) -> dict[str, str | int | None]:
-    """What a journal's header says about a part."""
-    if part is None:
-        return {}
-    return {
-        "role": str(part.kind),
-        "rank": part.rank,
-        "world": part.world,
-        "group": part.group,
-        "first_layer": part.first_layer,
-        "first_head": part.first_head,
-    }
-
-
-def _placed(part: Part, events: Events) -> Sequence[StateEvent]:
-    return part.placed(events() if callable(events) else events)
 
 
 def _handed_out(serials: Iterator[int]) -> bool:

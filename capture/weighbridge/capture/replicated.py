@@ -7,15 +7,16 @@ as anywhere.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.schemas.identity import AttemptKey
+from weighbridge.schemas.parts import Events, Part
+from weighbridge.schemas.state_event import StateEvent
 
 if TYPE_CHECKING:
-    from weighbridge.schemas.parts import Part
+    import itertools
 
 
 class PartBinding(Binding):
@@ -57,3 +58,22 @@ class Replicated(Attempt):
         """Nothing is written here; the other process's record is the record."""
         self.done = True
         return True
+
+
+def facts_of(part: Part | None) -> dict[str, str | int | None]:
+    """What a journal's header says about a part."""
+    if part is None:
+        return {}
+    return {
+        "role": str(part.kind),
+        "rank": part.rank,
+        "world": part.world,
+        "group": part.group,
+        "first_layer": part.first_layer,
+        "first_head": part.first_head,
+    }
+
+
+def placed(part: Part, events: Events) -> Sequence[StateEvent]:
+    """Events, or what a call makes of them, under the numbers of the whole model."""
+    return part.placed(events() if callable(events) else events)
