@@ -27,7 +27,7 @@ LATER = {
     2: "a42c47c7ed41077ba5410cb126a8e716e908c403828eeeecdbdc629d25debc06",
     3: "edb4dbe9207ca29a5dcf129cec797544a19132a933ec734d23ceea2a817b456f",
     4: "ba19bf9a71ec677a87b25ea7d603c0ee7dbe65253b82490d36233ccfdb6c2965",
-    5: "3658f046fe02ac82c13b3d8d488b649cc8d7e9dca45ee4dfa20a12b0a3c36ce4",
+    5: "99040f4a4787fde9bcf48a8d0a7ebcee5c2ec332ec2549975223f8fbd7faf1f3",
 }
 ADDED = {v: json.loads(FILE.with_name(f"frozen_v{v}.json").read_text(encoding="utf-8")) for v in LATER}
 

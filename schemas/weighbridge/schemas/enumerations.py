@@ -86,6 +86,7 @@ class ConfigKind(StrEnum):
     PRICES = "prices"
     MAPPING = "mapping"
     STRATEGY = "strategy"  # a recommended parameter: proposed, applied, verified, refused
+    ACCESS = "access"  # no value: content of an attempt was opened, and shown to somebody
 
 
 class Confidence(StrEnum):

@@ -35,6 +35,8 @@ _TURNED: Final = 2
 _PLAIN: Final = 4
 _ZSTD: Final = 16
 _LEVEL: Final = 19
+# No compressed bitmap is smaller than that.
+_LEAST: Final = 13
 _INNER: Final = (Encoding.RANGES, Encoding.BITMAP_Z, Encoding.ALL)
 # Few positions are shifted one by one; Arrow reads many at once.
 _FEW: Final = 16
@@ -112,12 +114,16 @@ def pack_rows(rows: Rows, width: int) -> tuple[Encoding, bytes | None]:
     if all(row == full(width) for row in rows):
         return Encoding.ALL, None
     kept = rows[:1] if len(set(rows)) == 1 else rows
-    bitmap = _bitmap(kept, width)
+    runs = sum((row & ~(row << 1)).bit_count() for row in kept)
+    ranges = None
     # Of scattered positions the runs take more than the bitmap, and are not even written out.
-    if sum((row & ~(row << 1)).bit_count() for row in kept) * 2 < len(bitmap):
-        ranges = bytes([_EACH * (len(kept) > 1)]) + b"".join(_ranges(row) for row in kept)
-        if len(ranges) <= len(bitmap):
+    if runs * 16 < len(kept) * width:
+        ranges = bytes([_EACH * (len(kept) > 1)]) + b"".join(map(_ranges, kept))
+        if len(ranges) <= _LEAST:
             return Encoding.RANGES, ranges
+    bitmap = _bitmap(kept, width)
+    if ranges is not None and len(ranges) <= len(bitmap):
+        return Encoding.RANGES, ranges
     return Encoding.BITMAP_Z, bitmap
 
 

@@ -141,8 +141,10 @@ class StateEvent:
 
     def columns(self) -> dict[str, Any]:
         """The row by column, enumerations as text."""
-        row = {field.name: getattr(self, field.name) for field in fields(self)}
-        return row | {name: str(row[name]) for name in _ENUMERATIONS}
+        row = {name: getattr(self, name) for name in _COLUMNS}
+        for name in _ENUMERATIONS:
+            row[name] = row[name].value
+        return row
 
     @classmethod
     def from_columns(cls, row: Mapping[str, Any]) -> StateEvent:
@@ -152,14 +154,17 @@ class StateEvent:
             ContractError: a column is missing, a word is unknown, or the row contradicts itself.
         """
         try:
-            known = {field.name: row[field.name] for field in fields(cls)}
+            known = {name: row[name] for name in _COLUMNS}
             known |= {name: values(known[name]) for name, values in _ENUMERATIONS.items()}
         except (KeyError, ValueError):
             raise ContractError(
                 f"a state event lacks a column, or has a word this version does not know; the columns are "
-                f"{', '.join(field.name for field in fields(cls))}. Upgrade weighbridge on this host"
+                f"{', '.join(_COLUMNS)}. Upgrade weighbridge on this host"
             ) from None
         return cls(**known)
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(StateEvent))
 
 
 def _range(low: int | None, high: int | None) -> range:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -132,20 +131,16 @@ def shown_rows(events: Iterable[StateEvent]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for event in events:
-        bare = {**replace(event, enc=Encoding.COUNT, payload=None, payload2=None, base_seq=None).columns()}
-        # The way it is stored stays told; the set itself is in the ciphertext.
-        row = {**bare, "enc": str(event.enc), "base_seq": event.base_seq}
-        if event.axis is not Axis.EMIT:
-            rows.append(row)
-            continue
         kind = (event.op, event.phase, event.pos_space, event.strategy_id)
-        known = sums.get(kind)
-        if known is None:
-            sums[kind] = known = {**bare, "fidelity": str(Fidelity.COUNTS)}
-            rows.append(known)
-        else:
-            known["n_universe"] += event.n_universe
-            known["n_members"] += event.n_members
+        if event.axis is Axis.EMIT and kind in sums:
+            sums[kind]["n_universe"] += event.n_universe
+            sums[kind]["n_members"] += event.n_members
+            continue
+        row = event.columns() | {"payload": None, "payload2": None}
+        if event.axis is Axis.EMIT:
+            row |= {"enc": str(Encoding.COUNT), "base_seq": None, "fidelity": str(Fidelity.COUNTS)}
+            sums[kind] = row
+        rows.append(row)
     return rows
 
 

@@ -49,8 +49,8 @@ def recompress(
     from weighbridge.pipeline.content.recompress import recompress as pack
 
     check_range(since, until)
-    home = home_of(ctx, config, log_level, _given(content_keys))
-    keys = _keys(home)
+    home = home_of(ctx, config, log_level, given(content_keys))
+    keys = reader_of(home)
     lake = home.lake()
     days = [day for day in lake.days(TABLE) if _within(day, month, since, until)]
     done = pack(lake, keys, days)
@@ -84,8 +84,8 @@ def metrics(
     from weighbridge.schemas.identity import AttemptKey
 
     check_range(since, until)
-    home = home_of(ctx, config, log_level, _given(content_keys))
-    keys = _keys(home)
+    home = home_of(ctx, config, log_level, given(content_keys))
+    keys = reader_of(home)
     found = run_metrics(home.lake(), keys, first=since, last=until)
     if month is not None:
         found = found.filter(pl.col("day").dt.strftime("%Y-%m") == month)
@@ -107,14 +107,14 @@ def metrics(
     return FINDINGS if unmet else CLEAN
 
 
-def _given(content_keys: str | None) -> dict[str, object]:
+def given(content_keys: str | None) -> dict[str, object]:
     """A folder that is named on the command line goes before whatever the settings name."""
     if content_keys is None:
         return {}
     return {"content_keys": content_keys, "content_key_command": [], "content_key_variable": ""}
 
 
-def _keys(home: Home) -> Reader:
+def reader_of(home: Home) -> Reader:
     from weighbridge.pipeline.content.provider import key_provider
 
     keys = key_provider(home.settings)

@@ -50,9 +50,10 @@ def notice(home: Home, now: datetime, *, by: str | None = None, mappings: Iterab
 
 
 def known(lake: Records) -> dict[_Place, str]:
-    """(kind, file, key) -> the value it has, as the log says. What became of recommendations is no configuration."""
+    """(kind, file, key) -> the value it has, as the log says. What became of recommendations, and
+    who looked at content, is no configuration."""
     rows = lake.scan(TABLE, columns=["number", "kind", "file", "key", "after"]).sort("number").collect()
-    rows = rows.filter(pl.col("kind") != str(ConfigKind.STRATEGY))
+    rows = rows.filter(~pl.col("kind").is_in([str(ConfigKind.STRATEGY), str(ConfigKind.ACCESS)]))
     held: dict[_Place, str | None] = {}
     for _, kind, file, key, after in rows.iter_rows():
         held[kind, file, key] = after
@@ -74,6 +75,29 @@ def _changed(before: dict[_Place, str], found: list[Document]) -> Iterator[dict[
                 "after": now.get(place),
                 "file_digest": digests.get((kind, file)),
             }
+
+
+def note_access(home: Home, now: datetime, what: str, attempt: str) -> None:
+    """Write down that content of an attempt is opened, before it is.
+
+    Args:
+        what: the verb that opens it.
+        attempt: its id.
+
+    Raises:
+        LakeBusyError: another process is writing; nothing is opened then.
+    """
+    lake = home.lake()
+    with lake.lock():
+        row = {
+            "number": lake.rows(TABLE),
+            "at": now.astimezone(UTC),
+            "by": user(),
+            "kind": str(ConfigKind.ACCESS),
+            "file": what,
+            "key": attempt,
+        }
+        lake.append(TABLE, pl.DataFrame([row], schema=polars_schema(TABLE)))
 
 
 def user() -> str:
