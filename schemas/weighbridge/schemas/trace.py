@@ -137,7 +137,13 @@ class Trace:
         depth = 0
         if payload is not None and len(payload) > _SMALL:
             self._same[rows, width] = seq
-            if before is not None and before[2] <= width and before[3] < _DEPTH:
+            # A difference of more positions than the set has bytes is not half as large, and is not written out.
+            if (
+                before is not None
+                and before[2] <= width
+                and before[3] < _DEPTH
+                and sum((row ^ old).bit_count() for row, old in zip(rows, before[1], strict=True)) <= len(payload)
+            ):
                 difference = sets.pack_difference(rows, before[1], width)
                 if difference is not None and len(difference) * 2 < len(payload):
                     encoding, payload, base, depth = Encoding.DELTA, difference, before[0], before[3] + 1

@@ -25,13 +25,19 @@ class Followed:
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def add(self, tensor: Any, positions: Any) -> None:
-        """Follow a tensor."""
+        """Follow a tensor; the positions may be a call that makes them when they are first asked for."""
         self._known[id(tensor)] = (tensor, positions)
 
     def positions(self, tensor: Any) -> Any:
         """The positions of its rows, None where it is not followed."""
         known = self._known.get(id(tensor))
-        return None if known is None else known[1]
+        if known is None:
+            return None
+        positions = known[1]
+        if callable(positions):
+            positions = positions()
+            self._known[id(tensor)] = (tensor, positions)
+        return positions
 
     def took(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
         """An operation is done: follow its result, if it is rows of what is followed."""

@@ -51,6 +51,7 @@ class Layer:
         heads, batch: of the cache.
         positions: of its rows, None while nothing was taken out, or where nobody knows (`lost_track`).
         compressions: each time rows were lost.
+        pending: positions written since `positions` was last gathered.
         masked: (batch, head, position) of what is stored and not read any more, as three tensors.
     """
 
@@ -65,6 +66,7 @@ class Layer:
     compressions: list[Compression] = field(default_factory=list)
     masked: Any = None
     lost_track: bool = False
+    pending: int = 0
 
     def masked_reads(self, row: int) -> int:
         """Keys that were not read though they are stored: of all heads, in the passes after the first."""
@@ -72,29 +74,44 @@ class Layer:
             return 0
         return int((self.masked[0] == row).sum()) * (self.steps - 1)
 
-    def wrote(self, keys: Any, width: int) -> None:
-        """A pass wrote the keys of `width` positions; `keys` is the cache after it, before any compression."""
-        batch, heads, rows = int(keys.shape[0]), int(keys.shape[1]), int(keys.shape[2])
-        before = rows - width
-        if before < self.rows:  # the host cut the cache back, to ask something else of the same prompt
-            if self.positions is not None:
-                self.positions = self.positions[:, :, :before]
-            else:
-                self.seen = before
-        if self.positions is not None:
-            import torch  # noqa: PLC0415 - the host has it loaded
-
-            more = torch.arange(self.seen, self.seen + width, device=self.positions.device, dtype=self.positions.dtype)
-            self.positions = torch.cat([self.positions, more.expand(batch, heads, width)], 2)
-        self.prompt = self.prompt or width
-        self.batch, self.heads, self.rows = batch, heads, rows
+    def went_on(self, width: int) -> None:
+        """A pass wrote `width` positions behind what was there."""
+        before = self.rows
+        self.rows += width
         self.seen += width
+        self.pending += width
         self.steps += 1
         self.read += width * before + width * (width + 1) // 2
 
+    def wrote(self, keys: Any, width: int) -> None:
+        """A pass wrote the keys of `width` positions; `keys` is the cache after it, before any compression."""
+        self.batch, self.heads = int(keys.shape[0]), int(keys.shape[1])
+        before = int(keys.shape[2]) - width
+        if before < self.rows:  # the host cut the cache back, to ask something else of the same prompt
+            if self.positions is not None:
+                self.positions, self.pending = self._whole()[:, :, :before], 0
+            elif not self.lost_track:
+                self.seen = before
+            self.rows = before
+        self.prompt = self.prompt or width
+        self.went_on(width)
+
+    def _whole(self) -> Any:
+        """The map with what was written since it was last gathered."""
+        import torch  # noqa: PLC0415 - the host has it loaded
+
+        like = self.positions
+        if not self.pending:
+            return like
+        more = torch.arange(self.seen - self.pending, self.seen, device=like.device, dtype=like.dtype)
+        return torch.cat([like, more.expand(self.batch, self.heads, self.pending)], 2)
+
     def current(self, device: Any) -> Any:
         """The positions of all rows; None where nobody knows."""
-        if self.positions is not None or self.lost_track:
+        if self.lost_track:
+            return None
+        if self.positions is not None:
+            self.positions, self.pending = self._whole(), 0
             return self.positions
         import torch  # noqa: PLC0415 - the host has it loaded
 
@@ -104,7 +121,7 @@ class Layer:
     def lost(self, rows: int, positions: Any) -> None:
         """Rows are gone; those that stayed are at `positions`, or nobody knows."""
         self.compressions.append(Compression(self.steps - 1, self.seen, self.rows, rows, positions))
-        self.rows, self.positions = rows, positions
+        self.rows, self.positions, self.pending = rows, positions, 0
         self.lost_track = positions is None
 
 
@@ -115,11 +132,13 @@ class PressTrace:
     Attributes:
         strategy: the press.
         merges: it merges values, and does not say which.
+        wanted: positions are wanted, not only counts.
         layers: by index.
     """
 
     strategy: Strategy | None = None
     merges: bool = False
+    wanted: bool = True
     layers: dict[int, Layer] = field(default_factory=dict)
 
     @property

@@ -19,6 +19,7 @@ be followed, the event is a count. Run with kvpress 0.5.5, transformers 5.2 and 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.metadata
 from collections import deque
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
 
 _KEPT: Final = 8
+_POSITIONS: Final = 2  # the lowest level that keeps them
 _FAMILIES: Final = {
     "StreamingLLMPress": "position",
     "SimLayerKVPress": "position",
@@ -114,6 +116,7 @@ def strategy(press: Any, config: Any = None, *, model_revision: str | None = Non
     )
 
 
+@functools.cache
 def _version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
@@ -147,18 +150,20 @@ class _Hook(Method):
         self._traces = traces
         self._call: Call | None = None
         self._trace = PressTrace()
+        self._once = _acts_once(press)
 
     def __call__(self, module: Any, inputs: Any, kwargs: dict[str, Any], output: Any) -> Any:
+        if self._went_on(module, kwargs):
+            return self.original(module, inputs, kwargs, output)
         followed = layer = held = None
         with Guard("kvpress.before"):
             held = _cache_layer(module, kwargs)
             if held is not None:
                 layer = self._layer(module, int(kwargs["hidden_states"].shape[1]), held.keys)
-                positions = layer.current(held.keys.device)
-                if positions is not None:
+                if self._trace.wanted and not layer.lost_track:
                     followed = Followed()
-                    followed.add(held.keys, positions)
-                    followed.add(held.values, positions)
+                    for rows in (held.keys, held.values):
+                        followed.add(rows, functools.partial(layer.current, rows.device))
         if followed is None:
             answer = self.original(module, inputs, kwargs, output)
         else:
@@ -169,6 +174,23 @@ class _Hook(Method):
                 _read(layer, held, followed, module)
         return answer
 
+    def _went_on(self, module: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether this is a pass in which the press does nothing; it is counted then. Most passes are: it is quick."""
+        layer = self._trace.layers.get(module.layer_idx)
+        if layer is None or current.get() is not self._call:
+            return False
+        try:
+            rows = kwargs["past_key_values"].layers[module.layer_idx].keys.shape[2]
+            width = kwargs["hidden_states"].shape[1]
+        except (KeyError, AttributeError, IndexError, TypeError):
+            return False
+        if rows - width != layer.rows or not layer.rows:
+            return False
+        if not self._once and not _rests(self.model, module.layer_idx, width):
+            return False
+        layer.went_on(width)
+        return True
+
     def _layer(self, module: Any, width: int, keys: Any) -> Layer:
         """The layer's account, with what this pass wrote."""
         index, call = int(module.layer_idx), current.get()
@@ -176,13 +198,33 @@ class _Hook(Method):
         if call is not self._call or (first and index in self._trace.layers) or not self._traces:
             self._call = call
             described = strategy(self.model, getattr(module, "config", None))
-            self._trace = PressTrace(described, merges=type(self.model).__name__ == "MergingPress")
+            merges = type(self.model).__name__ == "MergingPress"
+            wanted = call is None or call.attempt.level >= _POSITIONS
+            self._trace = PressTrace(described, merges=merges, wanted=wanted)
             self._traces.append(self._trace)
             if call is not None:
                 call.told.append(self._trace)
         layer = self._trace.layers.setdefault(index, Layer())
         layer.wrote(keys, width)
         return layer
+
+
+def _rests(press: Any, layer: int, width: int) -> bool:
+    """Whether it is a decoding-time press that only counts this pass: it acts on each `compression_interval`-th."""
+    if type(press).__name__ == "PrefillDecodingPress":
+        press = press.decoding_press
+    if type(press).__name__ != "DecodingPress":
+        return False
+    waited: int = press.layer_step_counts.get(layer, 0) + 1
+    return bool(waited < press.compression_interval and width < press.target_size)
+
+
+def _acts_once(press: Any) -> bool:
+    """Whether it acts on the first pass alone: its hook is that of all presses, which leaves all later ones."""
+    if type(press).__name__ == "ComposedPress":
+        return all(_acts_once(each) for each in press.presses)
+    base = next((kind for kind in type(press).__mro__ if kind.__name__ == "BasePress"), None)
+    return base is not None and type(press).forward_hook is vars(base).get("forward_hook")
 
 
 def _cache_layer(module: Any, kwargs: dict[str, Any]) -> Any:
