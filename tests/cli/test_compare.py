@@ -59,6 +59,20 @@ def test_answers_are_compared_kept_and_recommended(weighbridge: Terminal, tmp_pa
     assert "judgement  worse" in explained or "judgement: worse" in explained
 
 
+@pytest.mark.real
+def test_a_recording_of_presses_is_kept_though_its_model_is_a_description(
+    weighbridge: Terminal, tmp_path: Path, shared_real: Path
+) -> None:
+    home = tmp_path / "home"
+    weighbridge("init", home)
+    path = shared_real / "engines" / "kvpress" / "pairs_tiny.jsonl"
+    assert weighbridge("compare", "analyse", path, "--lake", "--config", home).code in {0, 1}
+    rows = weighbridge("compare", "show", "--json", "--config", home).json["comparison"]
+    assert len(rows) == 9
+    assert {row["model"] for row in rows} == {None}
+    assert {row["pairs"] for row in rows} == {14}
+
+
 def test_nothing_is_shown_of_ids_and_a_wrong_margin_is_refused(weighbridge: Terminal, answers: Path) -> None:
     told = weighbridge("compare", "analyse", answers, "--margin", "edit=0.1", "--json").json
     assert (told["margins"], told["recommended"]) == ({"edit": 0.1}, "half")

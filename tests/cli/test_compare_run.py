@@ -29,7 +29,8 @@ attention_topk = 8
 def plan(tmp_path: Path) -> Path:
     path = tmp_path / "compare.toml"
     prompts = [
-        f'[[prompt]]\nsystem = "the scale weighs what was"\ntext = "a lorry drives on, {word}"' for word in "abcd"
+        f'[[prompt]]\ncluster = "scales"\nsystem = "the scale weighs what was"\ntext = "a lorry drives on, {word}"'
+        for word in "abcd"
     ]
     path.write_text("\n".join([PLAN, *prompts]))
     return path
@@ -47,6 +48,9 @@ def test_a_run_is_compared_kept_and_opened_again(weighbridge: Terminal, tmp_path
     told = weighbridge("compare", "run", plan, "--out", tmp_path / "run", "--json", *keys, *at).json
     assert {each["strategy"] for each in told["strategies"]} == {"window", "topk"}
     assert told["evicted"]["window"]["by_origin"]["system"] == 1.0
+    shared = told["evicted"]["window"]["shared_beginnings"]["scales"]
+    assert shared["answers"] == 4
+    assert shared["left_most"] < 0.2, "the window has passed nearly all of it"
     codes = {(finding["code"], finding["subject"]["strategy"]) for finding in told["findings"]}
     assert ("system_prompt_forgotten", "window") in codes
     saved = {each["strategy"]: each["savings"] for each in told["strategies"]}
@@ -60,6 +64,9 @@ def test_a_run_is_compared_kept_and_opened_again(weighbridge: Terminal, tmp_path
         "q": each["measures"]["similarity"]["q"]
     }
     assert "topk" in weighbridge("compare", "show", *at).out
+    text = weighbridge("compare", "analyse", tmp_path / "run", *keys, *at).out
+    assert "beginnings that prompts of a cluster share" in text
+    assert "perplexity of the baseline's answers: dense" in text
     made = weighbridge(
         "compare", "sheet", tmp_path / "run", "--strategy", "window", "--out", tmp_path / "s", *keys, *at
     )

@@ -153,6 +153,18 @@ def write_evicted(gone: Mapping[str, Any]) -> None:
     )
 
 
+def write_shared(gone: Mapping[str, Any]) -> None:
+    """Of beginnings that prompts share, how much their answers still had."""
+    rows = [
+        [name, cluster, held["length"], held["answers"], percent(held["left_least"]), percent(held["left_most"])]
+        for name, each in gone.items()
+        for cluster, held in each["shared_beginnings"].items()
+    ]
+    if rows:
+        write_line("\nbeginnings that prompts of a cluster share, and what of them was left when answers ended\n")
+        write_table(["strategy", "cluster", "ids", "answers", "least", "most"], rows)
+
+
 def told_of_verdicts(found: Judged) -> dict[str, Any]:
     """What people say, for JSON."""
     names = ("raters", "pairs", "won", "lost", "same", "neither", "unknown", "p")

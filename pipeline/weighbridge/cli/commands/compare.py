@@ -168,6 +168,7 @@ def _told(held: Chosen, options: Options, home: Home | None, *, as_json: bool, w
     else:
         _comparison.write(found, noted)
         _comparison.write_evicted(gone)
+        _comparison.write_shared(gone)
         if where is not None:
             write_line(f"\nrun: {where}")
         if kept is not None:

@@ -18,6 +18,7 @@ from weighbridge.pipeline.compare.pairs import Baseline, Pair, pair_up, unrelate
 from weighbridge.pipeline.compare.saving import RESOURCES, Saving, savings
 from weighbridge.pipeline.compare.survival import Step, survival
 from weighbridge.schemas.enumerations import Judgement
+from weighbridge.schemas.identity import NAME
 
 PASSED = ("exact", "score", "capped")  # measures of which a pair passes or not
 _HALF = 0.5
@@ -97,6 +98,12 @@ class Comparison:
     resource: str | None
     strategies: tuple[Compared, ...]
     recommended: str | None
+
+    @property
+    def model(self) -> str | None:
+        """The model, where it has a name that may stand in the lake; descriptions may not."""
+        name = self.baseline.model
+        return name if name is not None and NAME.fullmatch(name) else None
 
 
 def compare(

@@ -76,7 +76,7 @@ def _finding(
     cause: str | None = None,
     confidence: Confidence = Confidence.CERTAIN,
 ) -> Finding:
-    about = {} if found.baseline.model is None else {"model": found.baseline.model}
+    about = {} if found.model is None else {"model": found.model}
     return Finding(
         code=code,
         severity=severity,

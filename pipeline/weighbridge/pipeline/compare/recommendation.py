@@ -124,14 +124,14 @@ def _made(found: Comparison, each: Compared, comparison_id: str, at: datetime, b
     parameters = json.dumps(dict(each.side.parameters), sort_keys=True, separators=(",", ":"))
     known = [loss[0] for loss in each.losses.values() if loss[0] is not None]
     return Change(
-        recommendation_id=recommendation_id(found.baseline.model, each.side.name, parameters),
+        recommendation_id=recommendation_id(found.model, each.side.name, parameters),
         change=0,
         state=_PROPOSED,
         changed_at=at,
         changed_by=by,
         comparison_id=comparison_id,
         strategy=each.side.name,
-        model=found.baseline.model,
+        model=found.model,
         parameters=parameters,
         resource=found.resource,
         saved=saved_by(each, found.resource),

@@ -70,7 +70,7 @@ def record(
         currency: of the money in it.
 
     Raises:
-        ConfigError: a strategy or model whose name cannot be kept.
+        ConfigError: a strategy whose name cannot be kept.
         LakeBusyError: another process is writing.
     """
     moment = at.astimezone(UTC)
@@ -88,12 +88,12 @@ def record(
 
 
 def check_names(found: Comparison) -> None:
-    """See that strategies and model have names that may stand in the lake.
+    """See that strategies have names that may stand in the lake.
 
     Raises:
         ConfigError: one has not.
     """
-    named = [found.baseline.name, *(each.side.name for each in found.strategies), found.baseline.model or "none"]
+    named = [found.baseline.name, *(each.side.name for each in found.strategies)]
     for name in named:
         if not NAME.fullmatch(name):
             raise ConfigError(f"{name!r} is no name that can be kept; it must match {NAME.pattern}: name it otherwise")
@@ -167,5 +167,5 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 def _beginning(found: Comparison, strategy: str) -> str:
     """The subject of a finding about this strategy."""
-    about = [] if found.baseline.model is None else [f"model={found.baseline.model}"]
+    about = [] if found.model is None else [f"model={found.model}"]
     return "; ".join([*about, f"strategy={strategy}", f"baseline={found.baseline.name}"])
