@@ -71,6 +71,8 @@ def test_a_run_is_compared_kept_and_opened_again(weighbridge: Terminal, tmp_path
         "compare", "sheet", tmp_path / "run", "--strategy", "window", "--out", tmp_path / "s", *keys, *at
     )
     assert made.code == 0
+    log = weighbridge("changes", "--kind", "access", "--json", *at).json
+    assert [(row["file"], row["key"].split()[-1]) for row in log] == [("compare sheet", "window")]
     sheet = (tmp_path / "s" / "sheet.csv").read_text(encoding="utf-8-sig")
     assert "a lorry drives on" in sheet
     items = [row["item"] for row in csv.DictReader(sheet.splitlines())]

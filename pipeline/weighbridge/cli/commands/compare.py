@@ -13,6 +13,7 @@ import typer
 
 from weighbridge.cli.command import WEIGH, Command
 from weighbridge.cli.commands import _comparison
+from weighbridge.cli.commands.content import Keys, given
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AsJson, Config, LogLevel
 from weighbridge.cli.output import write_json, write_line, write_table
@@ -58,9 +59,6 @@ Currency = Annotated[str, typer.Option("--currency", parser=_currency, metavar="
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with it.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 OfStrategy = Annotated[str, typer.Option("--strategy", metavar="NAME", help="Whose answers, beside the baseline's.")]
-ContentKeys = Annotated[
-    str | None, typer.Option("--content-keys", metavar="DIR", help="Folder with the keys of token ids.")
-]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id, as `compare show` lists it.")]
 
 
@@ -74,7 +72,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="New folder of the run; of --demo, of its installation.")
     ] = None,
-    content_keys: ContentKeys = None,
+    content_keys: Keys = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -95,7 +93,7 @@ def run(
         home, plan = demonstration(out or DEMO)
         folder = run_comparison(home, plan)
     else:
-        home, plan = home_of(ctx, config, log_level, _keys(content_keys)), read_plan(file)
+        home, plan = home_of(ctx, config, log_level, given(content_keys)), read_plan(file)
         folder = run_comparison(home, plan, out)
     held = chosen(str(folder), None, home)
     options = Options(gate=plan.gate, by=plan.by, hour=plan.hour, currency=plan.currency)
@@ -118,7 +116,7 @@ def analyse(
     hour: Hour = None,
     currency: Currency = "USD",
     lake: Annotated[bool, typer.Option("--lake", help="Keep it in the installation, with what it recommends.")] = False,
-    content_keys: ContentKeys = None,
+    content_keys: Keys = None,
     as_json: AsJson = False,
     config: Config = None,
     log_level: LogLevel = None,
@@ -132,7 +130,7 @@ def analyse(
 
     begin(ctx, config, log_level)
     runs = any(Path(source.partition("#")[0]).is_dir() for source in (first, second) if source)
-    home = home_of(ctx, config, log_level, _keys(content_keys)) if lake or runs else None
+    home = home_of(ctx, config, log_level, given(content_keys)) if lake or runs else None
     options = Options(gate=_gate(margin, pairs, seed), by=by, hour=_amount(hour), currency=currency)
     return _told(chosen(first, second, home), options, home if lake else None, as_json=as_json)
 
@@ -208,7 +206,7 @@ def sheet(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder; it will hold texts in clear.")],
     strategy: OfStrategy,
     most: Annotated[int | None, typer.Option("--most", min=1, help="Items at most.")] = None,
-    content_keys: ContentKeys = None,
+    content_keys: Keys = None,
     config: Config = None,
     log_level: LogLevel = None,
 ) -> int:
@@ -218,7 +216,7 @@ def sheet(
     """
     from weighbridge.pipeline.run.comparing import sheet as write
 
-    for path in write(home_of(ctx, config, log_level, _keys(content_keys)), folder, strategy, out, most):
+    for path in write(home_of(ctx, config, log_level, given(content_keys)), folder, strategy, out, most):
         write_line(str(path))
     write_line("Next: weighbridge compare verdicts RUN FILE... --strategy NAME")
     return CLEAN
@@ -277,13 +275,6 @@ def _decide(
     made = decide(lake, number, state, datetime.now(tz=UTC), user_name(), reason)
     write_line(f"{made.recommendation_id[:8]} {made.strategy}: {made.state}")
     return CLEAN
-
-
-def _keys(content_keys: str | None) -> dict[str, object]:
-    """A folder that is named on the command line goes before whatever the settings name."""
-    if content_keys is None:
-        return {}
-    return {"content_keys": content_keys, "content_key_command": [], "content_key_variable": ""}
 
 
 def _gate(margin: list[str] | None, pairs: int, seed: int) -> Gate:

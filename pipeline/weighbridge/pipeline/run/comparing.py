@@ -20,6 +20,7 @@ from weighbridge.pipeline.compare.sheet import write_sheet
 from weighbridge.pipeline.compare.verdicts import Judged, judged, read_verdicts
 from weighbridge.pipeline.content.comparison import OpenedRun, open_run, texts
 from weighbridge.pipeline.content.provider import key_provider
+from weighbridge.pipeline.run.changes import note_access
 from weighbridge.pipeline.run.home import Home, init_home
 from weighbridge.pipeline.settings import Settings
 from weighbridge.schemas.errors import ConfigError
@@ -98,7 +99,7 @@ def opened(home: Home, folder: Path) -> OpenedRun:
 
 
 def sheet(home: Home, folder: Path, strategy: str, out: Path, most: int | None = None) -> list[Path]:
-    """Write a blinded sheet of a strategy's answers beside the baseline's; its files.
+    """Write a blinded sheet of a strategy's answers beside the baseline's; its files. The log of changes says so first.
 
     Args:
         home: whose keys open the run, and blind the sheet.
@@ -112,6 +113,7 @@ def sheet(home: Home, folder: Path, strategy: str, out: Path, most: int | None =
         ContractError: the folder is no run that ended, or its ids do not open.
     """
     run = read_run(folder)
+    note_access(home, datetime.now(tz=UTC), "compare sheet", f"{run.about['made_at']} {strategy}")
     items = blinded(home.key, run.about["made_at"], strategy, texts(run, opened(home, folder), strategy))
     return write_sheet(out, items[:most])
 
