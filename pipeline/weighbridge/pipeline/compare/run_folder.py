@@ -32,11 +32,6 @@ class RunFolder:
     rows: pl.DataFrame
 
 
-def is_run(path: Path) -> bool:
-    """Whether this is the folder of a run, ended or not."""
-    return path.is_dir()
-
-
 def read_run(path: Path) -> RunFolder:
     """Read a run and see that nothing of it was changed.
 
