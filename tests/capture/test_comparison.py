@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -171,6 +172,24 @@ def test_drafts_change_no_id_and_are_counted(rows: dict[tuple[str, str], dict[st
         assert answers(opened, "drafts").answers[pair].ids == opened.sides[0].answers[pair].ids
         assert row["forward"] == LENGTH + NEW - 1 - row["accepted"] + row["drafted"]
         assert (row["forced_agreed"], row["kl"]) == (NEW, 0.0)
+
+
+def test_drafts_that_change_an_answer_are_not_taken_for_agreeing(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoilt(model: Any, setting: Setting, *args: Any) -> Any:
+        answer = made(model, setting, *args)
+        if setting.draft_length is None:
+            return answer
+        return replace(answer, ids=(*answer.ids[:2], answer.ids[2] + 1, *answer.ids[3:]))
+
+    monkeypatch.setattr("weighbridge.capture.comparison.run.made", spoilt)
+    plan = given()
+    plan |= {"strategies": {"drafts": STRATEGIES["drafts"]}, "prompts": plan["prompts"][:1]}
+    (tmp_path / "run").mkdir()
+    Run(plan_of(plan, model, None), tmp_path / "run", KEY, KeyFolder(tmp_path / "keys"))()
+    (row,) = pl.read_parquet(tmp_path / "run" / "rows.parquet").filter(strategy="drafts").to_dicts()
+    assert (row["forced"], row["forced_agreed"], row["nll"], row["kl"]) == (NEW, 2, None, None)
 
 
 def test_the_baselines_answer_fed_to_the_model(model: Any, rows: dict[tuple[str, str], dict[str, Any]]) -> None:

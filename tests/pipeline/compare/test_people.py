@@ -87,6 +87,13 @@ def test_verdicts_find_their_way_back_to_the_strategy() -> None:
     assert judged(said(0.1)[:20], places()).judgement is Judgement.UNDECIDED  # type: ignore[arg-type]
 
 
+def test_pairs_of_one_session_are_no_independent_verdicts() -> None:
+    sessions = {each.pair: f"session {at % 5}" for at, each in enumerate(SHOWN)}
+    alone, together = (judged(said(0.9), places(), clusters=held).preference for held in (None, sessions))  # type: ignore[arg-type]
+    assert (alone.clusters, together.clusters, together.pairs) == (200, 5, 200)
+    assert alone.mean == together.mean
+
+
 def test_verdicts_are_read_from_files_and_slips_are_named(tmp_path: Path) -> None:
     first, second = tmp_path / "ann.csv", tmp_path / "bob.csv"
     first.write_text("item,prompt,A,B,verdict\nx1,?,1,2,A\nx2,?,1,2,\nx3,?,1,2,Same\n", encoding="utf-8-sig")

@@ -58,6 +58,9 @@ def test_no_spread_promises_no_more_than_so_many_pairs_can() -> None:
     assert found.p_below(-0.05) == pytest.approx(0.95**100)
     assert paired([0.0] * 100).p_below(-0.05) == 0.0
     assert paired([0.5], worst=1.0).low is None
+    even = paired([0.5, -0.5, 0.25, -0.25], ["one", "one", "two", "two"], worst=1.0)
+    assert even.low == pytest.approx(-(1 - 0.025 ** (1 / 2))), "two clusters of one mean show no spread either"
+    assert (even.p_below(-0.05) or 0) > 0.9
     assert paired([]).mean is None
 
 

@@ -53,6 +53,8 @@ class Layer:
         compressions: each time rows were lost.
         pending: positions written since `positions` was last gathered.
         masked: (batch, head, position) of what is stored and not read any more, as three tensors.
+        under_mask: positions computed since it was masked; each of them leaves out all of it.
+        left_out: per row of the batch the keys that masks before this one left out.
     """
 
     seen: int = 0
@@ -65,14 +67,26 @@ class Layer:
     positions: Any = None
     compressions: list[Compression] = field(default_factory=list)
     masked: Any = None
+    under_mask: int = 0
+    left_out: Any = None
     lost_track: bool = False
     pending: int = 0
 
     def masked_reads(self, row: int) -> int:
-        """Keys that were not read though they are stored: of all heads, in the passes after the first."""
+        """Keys that were not read though they are stored: of all heads, by every position computed under a mask."""
+        left_out = self._left_out()
+        return 0 if left_out is None else int(left_out[row])
+
+    def masks(self, masked: Any) -> None:
+        """The press masks this from the next pass on; masking at decoding time makes another mask again and again."""
+        if masked is not self.masked:
+            self.left_out, self.masked, self.under_mask = self._left_out(), masked, 0
+
+    def _left_out(self) -> Any:
         if self.masked is None:
-            return 0
-        return int((self.masked[0] == row).sum()) * (self.steps - 1)
+            return self.left_out
+        each = self.masked[0].bincount(minlength=self.batch) * self.under_mask
+        return each if self.left_out is None else self.left_out + each
 
     def went_on(self, width: int) -> None:
         """A pass wrote `width` positions behind what was there."""
@@ -80,6 +94,7 @@ class Layer:
         self.rows += width
         self.seen += width
         self.pending += width
+        self.under_mask += width
         self.steps += 1
         self.read += width * before + width * (width + 1) // 2
 

@@ -247,7 +247,7 @@ def _read(layer: Layer, held: Any, followed: Followed | None, module: Any) -> No
         layer.lost(rows, kept)
     masked = getattr(module, "masked_key_indices", None)
     if masked is not None:
-        layer.masked = masked
+        layer.masks(masked)
 
 
 ADAPTER: Final = Adapter(name="kvpress", framework="kvpress", first="0.5.5", below="0.5.6", install=install)

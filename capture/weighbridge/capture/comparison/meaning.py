@@ -55,7 +55,10 @@ class Meaning:
                 f"no encoder can be loaded from {folder} ({type(error).__name__}); name a folder with config.json, "
                 "weights and tokenizer, or leave meaning out"
             ) from None
-        self._most = int(getattr(self._model.config, "max_position_embeddings", 512))
+        # Encoders of the kind of RoBERTa count places from 2, so their tokenizer knows better; one that knows nothing
+        # says a number without meaning.
+        places = int(getattr(self._model.config, "max_position_embeddings", 512))
+        self._most = min(places, int(self._tokenizer.model_max_length))
 
     def read(self, text: str) -> Read:
         """Read a text."""

@@ -144,10 +144,13 @@ class Run:
         self._row(off, prompt, again, key, 1, None, None)
         for each in self.plan.settings[1:]:
             answer, key = self._made(each, prompt)
-            # Drafts are verified by the same distributions: what the baseline says holds for them.
+            # Fed one token a step nothing is drafted: it would say of drafts what it says of the baseline. That holds
+            # where the ids are the same; where they are not, verification is at fault, and from there on none agrees.
             same = set(each.parameters) == {"draft_length"}
             told = base if same else self._forced(each, answer.prompt, first.ids)
             self._row(each, prompt, answer, key, 0, told, base)
+            if same and answer.ids != first.ids and base is not None:
+                self._rows[-1] |= {"forced_agreed": _alike_until(first.ids, answer.ids), "nll": None, "kl": None}
 
     def _forced(self, each: Setting, prompt: tuple[int, ...], ids: tuple[int, ...]) -> Forced | None:
         return forced(self.plan.model, each, prompt, ids) if self.plan.forced and ids else None
@@ -167,8 +170,10 @@ class Run:
         events = events_of(answer, each, self.shape, strategy.strategy_id, len(prompt.ids))
         attempt.offer_trace(events, strategy)
         held = answer.held
+        # In `attempt` keys attended are those of one head, the mean over layers and heads.
+        heads = self.shape.layers * self.shape.query_heads
         counts = (
-            len(answer.prompt), len(answer.ids), answer.read.attended, self._dense(prompt, answer),
+            len(answer.prompt), len(answer.ids), answer.read.attended // heads, self._dense(prompt, answer) // heads,
             answer.read.forward + answer.hidden, held.written, held.dropped, held.kept,
         )  # fmt: skip
         attempt.finish(layout.outcome_word(AttemptStatus.SUCCEEDED, answer.stop), counts)
@@ -264,6 +269,12 @@ def _fingerprint(tokenizer: Any) -> str | None:
     from weighbridge.recount.transformers import TransformersRecounter  # noqa: PLC0415 - takes a second
 
     return TransformersRecounter(tokenizer).tokenizer
+
+
+def _alike_until(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+    """How many ids two answers begin with alike."""
+    pairs = zip(first, second, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
 
 
 def _policy() -> dict[str, Any]:

@@ -3,8 +3,9 @@
 The statistic is the mean of paired differences. Clusters (tasks, sessions) are drawn whole, for answers of one cluster
 are not independent. The p-value of a bound is the level at which a one-sided BCa interval would end there.
 
-Where all differences are the same, resampling shows no spread, whatever is true. For measures from 0 to 1 the rule of
-the binomial then says how often a full loss can have gone unseen, and that is the bound; for others there is none.
+Where all differences, or the means of all clusters, are the same, resampling shows no spread, whatever is true. For
+measures from 0 to 1 the rule of the binomial then says how often a full loss can have gone unseen, and that is the
+bound; for others there is none.
 """
 
 from __future__ import annotations
@@ -122,10 +123,10 @@ def paired(
     many = len(sums)
     if many < 2:
         return Paired(len(values), many, mean, None, None, level, np.empty(0), worst=worst)
-    if np.all(values == values[0]):
+    if np.all(values == values[0]) or np.all(sums / sizes == sums[0] / sizes[0]):
         reach = 0.0 if worst is None else (1 - ((1 - level) / 2) ** (1 / many)) * worst
         limits = (mean - reach, mean + reach)
-        return Paired(len(values), many, float(values[0]), *limits, level, np.empty(0), worst=worst)
+        return Paired(len(values), many, mean, *limits, level, np.empty(0), worst=worst)
     draws = _draws(sums, sizes, resamples, seed)
     below = (np.count_nonzero(draws < mean) + np.count_nonzero(draws == mean) / 2) / resamples
     bias = _NORMAL.inv_cdf(min(max(below, 1 / (resamples + 1)), resamples / (resamples + 1)))

@@ -100,6 +100,7 @@ def judged(
     verdicts: Sequence[Verdict],
     places: Mapping[str, Place],
     *,
+    clusters: Mapping[str, str | None] | None = None,
     margin: float = MARGIN,
     least: int = PAIRS,
     seed: int = 0,
@@ -109,6 +110,7 @@ def judged(
     Args:
         verdicts: of all raters.
         places: pair -> where it stood.
+        clusters: pair -> its task or session, drawn whole; a pair without one is a cluster of its own.
         margin: tolerated mean preference for the baseline, from 0 to 1.
         least: fewer pairs are never judged.
         seed: of the resampling.
@@ -131,7 +133,8 @@ def judged(
         told.setdefault(pair, []).append({"won": 1, "lost": -1}.get(word, 0))
         words.setdefault(pair, {})[each.rater] = word
     means = [sum(said) / len(said) for said in told.values()]
-    preference = paired(means, seed=seed, worst=2.0)
+    drawn = [(clusters or {}).get(pair) for pair in told]
+    preference = paired(means, drawn, seed=seed, worst=2.0)
     won, lost = sum(mean > 0 for mean in means), sum(mean < 0 for mean in means)
     return Judged(
         raters=len({rater for said in words.values() for rater in said}),

@@ -25,7 +25,8 @@ class Group:
         first, last: layers; -1 where layers are not told apart.
         heads: how many there are; 1 where they are not told apart.
         written, kept, evicted, merged, masked: KV entries of all its layers.
-        skipped: positions its layers did not compute, over all steps; None where nothing is told of it.
+        skipped: positions its layers did not compute, over all steps; None where nothing is told of it, or only
+            how many it was in several layers.
         evicted_everywhere: positions gone in every head.
         evicted_somewhere: positions gone in one head or more.
         masked_somewhere: positions that are stored and no longer read, in one head or more.
@@ -120,7 +121,7 @@ def path_of(events: Sequence[StateEvent]) -> Path:
         ContractError: a payload or a base cannot be read.
     """
     known = {event.seq: event for event in events}
-    live, cells, skipped = Live(), dict[Key, _Cell](), dict[int, int]()
+    live, cells, skipped = Live(), dict[Key, _Cell](), dict[int, int | None]()
     for event in sorted(events, key=lambda event: event.seq):
         live.apply(event)
         found = rows(event, known)
@@ -129,7 +130,8 @@ def path_of(events: Sequence[StateEvent]) -> Path:
                 _take(cells.setdefault(each, _Cell()), event, None if found is None else found[key])
         if event.op is Operation.SKIP:
             for layer in sorted({layer for layer, _ in event.keys}):
-                skipped[layer] = skipped.get(layer, 0) + event.n_members // len({at for at, _ in event.keys})
+                before, more = skipped.get(layer, 0), _skipped(event, layer, found)
+                skipped[layer] = None if before is None or more is None else before + more
     for key, row in live.sets.items():
         cells.setdefault(key, _Cell()).live = row
     for key, row in live.merged.items():
@@ -140,6 +142,14 @@ def path_of(events: Sequence[StateEvent]) -> Path:
         if not any(at == layer for at, _ in cells):
             cells[layer, -1] = _Cell()
     return Path(list(_groups(cells, skipped)), _steps(events), _counted(events), _dropped(events), live.contradictions)
+
+
+def _skipped(event: StateEvent, layer: int, found: dict[Key, int] | None) -> int | None:
+    """Positions one layer left out; None where only the sum over several layers is known."""
+    if found is not None:
+        return sum(row.bit_count() for (at, _), row in found.items() if at == layer)
+    several = len({at for at, _ in event.keys}) > 1
+    return None if several and event.n_members else event.n_members
 
 
 def _take(cell: _Cell, event: StateEvent, members: int | None) -> None:
@@ -153,7 +163,7 @@ def _take(cell: _Cell, event: StateEvent, members: int | None) -> None:
         cell.masked |= members
 
 
-def _groups(cells: dict[Key, _Cell], skipped: dict[int, int]) -> Iterator[Group]:
+def _groups(cells: dict[Key, _Cell], skipped: dict[int, int | None]) -> Iterator[Group]:
     layers = sorted({layer for layer, _ in cells})
     of_layer = {layer: [cells[key] for key in sorted(cells) if key[0] == layer] for layer in layers}
     first = 0

@@ -131,7 +131,8 @@ def read_back(home: Home, folder: Path, strategy: str, files: Sequence[Path], ma
         named = ", ".join(each["name"] for each in run.about["strategies"][1:])
         raise ConfigError(f"{folder} has no strategy {strategy!r}; it has {named}")
     places = {pair: place(home.key, run.about["made_at"], strategy, pair) for pair in rows["pair"].unique().sort()}
-    return judged(read_verdicts(files), places, margin=margin)
+    clusters = dict(rows.select("pair", "cluster").iter_rows())
+    return judged(read_verdicts(files), places, clusters=clusters, margin=margin)
 
 
 def _keys_of(settings: Settings) -> dict[str, Any]:

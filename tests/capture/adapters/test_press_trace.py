@@ -1,0 +1,39 @@
+"""What a press leaves out of attention, by numbers worked out by hand; no press is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weighbridge.capture.adapters._press_trace import Layer
+
+torch = pytest.importorskip("torch")
+
+
+def mask(*entries: tuple[int, int, int]) -> list[Any]:
+    return [torch.tensor(part) for part in zip(*entries, strict=True)]
+
+
+def test_each_position_computed_under_a_mask_leaves_out_what_was_masked_then() -> None:
+    layer = Layer()
+    layer.wrote(torch.zeros(2, 2, 6, 4), 6)
+    first = mask((0, 0, 1), (0, 1, 2), (1, 0, 3))
+    layer.masks(first)
+    assert [layer.masked_reads(row) for row in (0, 1)] == [0, 0], "the pass before it read everything"
+    layer.wrote(torch.zeros(2, 2, 9, 4), 3)
+    assert [layer.masked_reads(row) for row in (0, 1)] == [6, 3], "three queries, each without what is masked"
+    layer.masks(first)
+    layer.went_on(1)
+    assert [layer.masked_reads(row) for row in (0, 1)] == [8, 4]
+    layer.masks(mask((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 3), (1, 1, 4)))
+    assert [layer.masked_reads(row) for row in (0, 1)] == [8, 4], "what is masked now was read before"
+    layer.went_on(1)
+    assert [layer.masked_reads(row) for row in (0, 1)] == [10, 7]
+
+
+def test_nothing_is_left_out_where_nothing_is_masked() -> None:
+    layer = Layer()
+    layer.wrote(torch.zeros(1, 2, 6, 4), 6)
+    layer.went_on(1)
+    assert layer.masked_reads(0) == 0
