@@ -161,6 +161,19 @@ def test_shards_are_put_together_in_the_order_of_steps_and_refer_to_themselves()
     assert fold(whole) == {**fold(shards[0]), **fold(shards[1])}
 
 
+def test_an_event_of_an_earlier_step_stays_behind_what_it_refers_to() -> None:
+    shards = []
+    for head in range(2):
+        trace = Trace()
+        scope: dict[str, Any] = {"layers": (0, 0), "heads": (head, head), "head_kind": HeadKind.KEY_VALUE}
+        for step in (0, 5):
+            trace.add(Axis.STORE, Operation.KEEP_ONLY, [row_of(range(head, 4000, 2))], width=4000, step=step, **scope)
+        trace.add(Axis.ATTEND, Operation.MASK, [row_of(range(head, 4000, 2))], width=4000, **scope)
+        assert trace.events[-1].base_seq is not None
+        shards.append(trace.events)
+    assert [event.step for event in united(shards)] == [0, 0, 5, 0, 5, 0]
+
+
 @pytest.mark.system
 def test_two_ranks_count_once_and_their_heads_are_united(tmp_path: Path) -> None:
     """Two processes with gloo: the whole model's trace is what one process would have told."""

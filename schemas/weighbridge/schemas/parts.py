@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 from typing import Final
 
 from weighbridge.schemas.errors import ConfigError
@@ -105,8 +106,11 @@ def united(shards: Sequence[Sequence[StateEvent]]) -> list[StateEvent]:
     Args:
         shards: one trace per rank, each in its own order.
     """
+    # An event that belongs to an earlier step stays behind those told before it: it may refer to them.
     merged = sorted(
-        ((event.step, shard, place) for shard, events in enumerate(shards) for place, event in enumerate(events)),
+        (step, shard, place)
+        for shard, events in enumerate(shards)
+        for place, step in enumerate(accumulate((event.step for event in events), max))
     )
     numbers = {(shard, shards[shard][place].seq): number for number, (_, shard, place) in enumerate(merged)}
     out = []

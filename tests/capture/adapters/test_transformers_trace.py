@@ -13,12 +13,13 @@ from tests.capture.adapters import test_transformers_recorded as recorded_calls
 from tests.capture.adapters.conftest import tiny
 
 from weighbridge.capture.adapters import transformers as adapter
+from weighbridge.capture.adapters._cache_rules import CacheTrace, Geometry
 from weighbridge.capture.binding import Attempt
 from weighbridge.capture.keys import KeyFolder
 from weighbridge.capture.recorder import Limits, Recorder
 from weighbridge.schemas.enumerations import Axis, Operation
 from weighbridge.schemas.strategy import Strategy
-from weighbridge.schemas.trace import StateEvent, fold, positions, replay
+from weighbridge.schemas.trace import StateEvent, Trace, fold, positions, replay
 
 Offered = list[tuple[Attempt, list[StateEvent], list[Strategy], int]]
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
@@ -118,6 +119,17 @@ def test_what_a_cache_holds_and_its_layers_attend(
     assert replay(events).entries == row["kv_kept"]
     assert sum(len(event.payload or b"") for event in events) <= 12
     assert [each.family for each in strategies] == ([] if name == "dense" else ["window" if any(windows) else "dense"])
+
+
+def test_drafts_that_were_taken_back_are_no_eviction() -> None:
+    layers = Geometry((None, 4), (None, 3), 2, 4, static=False)
+    # A prompt of 10 with 3 drafts, of which 1 stood; then 4 positions, of which all stood.
+    trace = CacheTrace(layers, 15, ((0, 13), (11, 4)), cached=True)
+    counts, events = trace.counts(), Trace()
+    trace.add_to(events)
+    assert (counts["kv_appended"], counts["kv_evicted"], counts["kv_kept"]) == (2 * 2 * 15, 2 * 12, 2 * (15 + 3))
+    assert replay(events.events).entries == counts["kv_kept"]
+    assert counts["attended_dense"] == sum(range(1, 14)) + sum(range(12, 16))
 
 
 def test_a_batch_is_told_row_by_row(

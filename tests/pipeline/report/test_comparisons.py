@@ -53,6 +53,15 @@ def test_billed_computed_and_attended_stand_side_by_side(march: Callable[[World]
     )
 
 
+def test_a_share_is_that_of_attempts_of_which_both_are_known(march: Callable[[World], View]) -> None:
+    made = world()
+    made.attempt(
+        5, "2026-03-02T11:00:00", strategy_id=SPARSE, input_computed=40, output_computed=4, attended_dense=9000
+    )
+    (row,) = [row for row in strategies(march(made)).rows if row[1] == SPARSE]
+    assert row[6:9] == (400, 11_000, Decimal("0.2"))
+
+
 def test_the_latest_comparison_of_the_month_is_shown(march: Callable[[World], View]) -> None:
     sheet = comparison(march(world()))
     assert sheet.cells("strategy") == ["dense", "window"]

@@ -143,7 +143,8 @@ class CacheTrace:
         told = {"attended_dense": dense} | ({"attended": read // len(layers.windows)} if layers.plain else {})
         if not self.cached:
             return told
-        appended = sum(width for _, width in self.passes) * len(layers.windows)
+        # What drafts wrote and a verify step took back never was part of the sequence: nothing evicted it.
+        appended = self.seen * len(layers.windows)
         stayed = sum(self.seen if kept is None else min(self.seen, kept) for kept in layers.kept)
         return told | {
             "kv_appended": appended * layers.heads,

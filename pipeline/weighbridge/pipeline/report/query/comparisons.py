@@ -13,6 +13,8 @@ from weighbridge.pipeline.report.sheet import BLANK, Column, Kind, Row, Sheet, V
 from weighbridge.pipeline.report.view import ATTEMPT, View, collect
 
 _COUNTS = ("input_computed", "output_computed", "forward", "attended", "attended_dense", "kv_appended", "kv_evicted")
+# A share is that of attempts of which both are known: a sum over some attempts is no part of one over all.
+_SHARES = {"attended_share": ("attended", "attended_dense"), "kv_share": ("kv_evicted", "kv_appended")}
 _PLACES = Decimal("0.0001")
 STRATEGIES = (
     Column("strategy", "Strategy"),
@@ -83,11 +85,21 @@ def strategies(view: View) -> Sheet:
     )
     grouped = (
         seen.join(told, on=ATTEMPT, how="left")
-        .with_columns(computed=pl.col("input_computed") + pl.col("output_computed"))
+        .with_columns(
+            *(
+                pl.when(pl.col(part).is_not_null() & pl.col(whole).is_not_null())
+                .then(pl.col(name))
+                .alias(f"{share} {name}")
+                for share, (part, whole) in _SHARES.items()
+                for name in (part, whole)
+            ),
+            computed=pl.col("input_computed") + pl.col("output_computed"),
+        )
         .group_by("strategy_id")
         .agg(
             pl.len().cast(pl.Int64).alias("attempts"),
             *(tokens(name) for name in ("billed", "computed", *_COUNTS[2:])),
+            *(tokens(f"{share} {name}") for share, both in _SHARES.items() for name in both),
         )
     )
     names = _names(view)
@@ -113,10 +125,7 @@ def _names(view: View) -> dict[str, str]:
 
 
 def _of_strategy(row: dict[str, Any], names: dict[str, str]) -> Row:
-    shares = {
-        "attended_share": ratio(row["attended"], row["attended_dense"]),
-        "kv_share": ratio(row["kv_evicted"], row["kv_appended"]),
-    }
+    shares = {share: ratio(row[f"{share} {part}"], row[f"{share} {whole}"]) for share, (part, whole) in _SHARES.items()}
     told = {**row, **shares, "strategy": names.get(row["strategy_id"], BLANK)}
     return tuple(told[column.name] for column in STRATEGIES)
 
