@@ -76,6 +76,27 @@ def test_forty_equal_answers_do_not_prove_a_margin_of_a_fiftieth() -> None:
     assert judged([1.0] * 400, [1.0] * 400, Gate(margins={"score": 0.02})) is Judgement.NOT_WORSE
 
 
+def test_one_pair_that_differs_a_little_proves_no_more_than_equal_ones() -> None:
+    for pairs, word in ((40, Judgement.UNDECIDED), (400, Judgement.NOT_WORSE)):
+        assert judged([1.0] * pairs, [0.999, *[1.0] * (pairs - 1)], Gate(margins={"score": 0.02})) is word
+
+
+def test_nor_does_it_of_what_is_worse_where_there_is_more_of_it() -> None:
+    little = paired([0.001, *[0.0] * 39], worst=1.0)
+    assert (little.p_above(0.02) or 0) < 0.001
+    assert little.p_not_above(0.02) == pytest.approx(0.98**40, rel=0.01)
+
+
+def test_a_strategy_that_loses_few_answers_wholly_seldom_passes() -> None:
+    """Losses of just the margin, in two answers of a hundred, behind small differences of all of them."""
+    source = np.random.default_rng(7)
+    passed = 0
+    for at in range(30):
+        lost = source.normal(0, 0.01, 40) - (source.random(40) < 0.02)
+        passed += (paired(lost.tolist(), seed=at, worst=1.0).p_not_below(-0.02) or 0.0) <= 0.025
+    assert passed <= 3
+
+
 def test_what_the_baseline_itself_does_not_repeat_is_no_loss() -> None:
     answers, again = words(60, 40), words(60, 40, seed=2)
     half = {pair: [*ids[:20], *again[pair][20:]] for pair, ids in answers.items()}

@@ -70,8 +70,22 @@ class Paired:
         below, above = self.p_below(0.0), self.p_above(0.0)
         return None if below is None or above is None else min(1.0, 2 * min(below, above))
 
+    def p_not_below(self, bound: float) -> float | None:
+        """`p_below`, and no less than the chance that full losses as frequent as the bound allows never showed.
+
+        Of resamples of few pairs, none has a loss that no pair has: a single pair that differs a little must not make
+        sure what as many equal ones leave open.
+        """
+        p = self.p_below(bound)
+        return p if p is None or self.worst is None else max(p, self._unseen(bound))
+
+    def p_not_above(self, bound: float) -> float | None:
+        """`p_above`, likewise: for what is worse where there is more of it."""
+        p = self.p_above(bound)
+        return p if p is None or self.worst is None else max(p, self._unseen(bound))
+
     def _unseen(self, bound: float) -> float:
-        """No spread: the chance that pairs which differ so much at most never showed."""
+        """The chance that pairs which differ so much at most never showed."""
         assert self.mean is not None
         if self.worst is None:
             return 0.0

@@ -83,4 +83,4 @@ def p_worse(measure: Measure, found: Paired, margin: float) -> float | None:
 
 def p_not_worse(measure: Measure, found: Paired, margin: float) -> float | None:
     """Small: the loss is inside the margin."""
-    return found.p_below(-margin) if measure.better > 0 else found.p_above(margin)
+    return found.p_not_below(-margin) if measure.better > 0 else found.p_not_above(margin)

@@ -150,7 +150,7 @@ def judged(
 
 def _judgement(preference: Paired, margin: float, least: int) -> Judgement:
     tail = (1 - preference.level) / 2
-    below, above = preference.p_below(-margin), preference.p_above(-margin)
+    below, above = preference.p_not_below(-margin), preference.p_above(-margin)
     if preference.pairs < least or below is None or above is None:
         return Judgement.UNDECIDED
     if above <= tail:
