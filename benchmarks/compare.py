@@ -150,8 +150,8 @@ def levels(runs: int, seed: int) -> bool:
     for pairs in (40, 100):  # full losses in as many answers as the margin allows, which few pairs often do not show
         alone = passed = 0
         for run in range(runs):
-            lost = source.normal(0, 0.01, pairs) - (source.random(pairs) < MARGIN)
-            found = paired(lost.tolist(), seed=run, worst=1.0)
+            few = source.normal(0, 0.01, pairs) - (source.random(pairs) < MARGIN)
+            found = paired(few.tolist(), seed=run, worst=1.0)
             alone += (found.p_below(-MARGIN) or 0) <= TAIL
             passed += (found.p_not_below(-MARGIN) or 0) <= TAIL
         fine = passed / runs <= TAIL + 3.1 * (TAIL * (1 - TAIL) / runs) ** 0.5
