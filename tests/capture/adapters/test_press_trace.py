@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from weighbridge.capture.adapters._press_trace import Layer
+from weighbridge.capture.adapters._generate_reading import whole
+from weighbridge.capture.adapters._press_trace import Layer, PressTrace
+from weighbridge.schemas.parts import Parallel, Part
 
 torch = pytest.importorskip("torch")
 
@@ -37,3 +39,13 @@ def test_nothing_is_left_out_where_nothing_is_masked() -> None:
     layer.wrote(torch.zeros(1, 2, 6, 4), 6)
     layer.went_on(1)
     assert layer.masked_reads(0) == 0
+
+
+@pytest.mark.parametrize("kind", list(Parallel))
+def test_one_of_several_processes_does_not_tell_what_a_press_left_in_all_of_them(kind: Parallel) -> None:
+    counts = {"attended": 3, "attended_dense": 4, "kv_kept": 5}
+    several, alone = (Part(kind=kind, rank=0, world=world, group="g") for world in (2, 1))
+    known = counts if kind is Parallel.DATA else {"attended_dense": 4}
+    assert whole(counts, [[PressTrace()]], several) == known
+    assert whole(counts, [[PressTrace()]], alone) == whole(counts, [[]], several) == counts
+    assert whole(counts, [[PressTrace()]], None) == counts

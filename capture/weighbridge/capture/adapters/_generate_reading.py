@@ -22,8 +22,11 @@ from weighbridge.capture.context import Parameters
 from weighbridge.capture.guard import Guard
 from weighbridge.capture.layout import outcome_word
 from weighbridge.schemas.enumerations import AttemptStatus, ChildKind, FinishReason
+from weighbridge.schemas.parts import Parallel, Part
 from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.trace import StateEvent, Trace
+
+_OF_CACHE = ("attended", "kv_appended", "kv_evicted", "kv_merged", "kv_kept")
 
 
 @dataclass(slots=True)
@@ -117,7 +120,9 @@ class Reading:
                 self._trace(attempt, at, each, child if len(own) > 1 else 0)
         finishes = {row.finish for row in own}
         finish = finishes.pop() if len(finishes) == 1 else FinishReason.OTHER
-        known = self._known(prompt, own, self._work(prompt, own, found)) | _added(mine, told)
+        known = self._known(prompt, own, self._work(prompt, own, found)) | whole(
+            _added(mine, told), told, attempt.binding.recorder.part
+        )
         attempt.finish(outcome_word(AttemptStatus.SUCCEEDED, finish), stated(known), None, expected)
 
     def _told(self, prompt: int, row: Row, found: _Read) -> list[Told]:
@@ -210,6 +215,14 @@ def _added(mine: Sequence[int], told: Sequence[list[Told]]) -> dict[str, int]:
         each.append(counts)
     names = set(each[0]).intersection(*each) if each else set()
     return {name: sum(c[name] for c in each) for name in names if min(c[name] for c in each) >= 0}
+
+
+def whole(counts: dict[str, int], told: Sequence[list[Told]], part: Part | None) -> dict[str, int]:
+    """The counts that hold for the whole model: a press sees the cache of its process, and not what others keep."""
+    shared = part is not None and part.world > 1 and part.kind is not Parallel.DATA
+    if not shared or not any(isinstance(each, PressTrace) for of_it in told for each in of_it):
+        return counts
+    return {name: count for name, count in counts.items() if name not in _OF_CACHE}
 
 
 def times(call: Call) -> dict[str, int]:
