@@ -319,3 +319,23 @@ def test_likeness_of_meaning_by_hand() -> None:
 def test_an_encoder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no encoder can be loaded"):
         Meaning(str(tmp_path / "none"))
+
+
+@pytest.mark.system
+def test_an_encoder_in_a_folder_reads_texts_of_any_length(tmp_path: Path) -> None:
+    from weighbridge.capture.demo_model import tiny_tokenizer  # noqa: PLC0415
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=12,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    meaning = Meaning(str(tmp_path))
+    short, long = meaning.read("a lorry drives on"), meaning.read("a lorry drives on and off " * 9)
+    assert alike(short, short) == pytest.approx((1.0, 1.0))
+    assert alike(long, meaning.read("a lorry drives on and off " * 9 + "again")) == pytest.approx((1.0, 1.0))
+    assert alike(short, long).semantic < 1.0
+    assert alike(short, meaning.read(" ")) == (0.0, 0.0)
