@@ -17,7 +17,7 @@ from weighbridge.capture.comparison.answering import Shape, made
 from weighbridge.capture.comparison.events import events_of
 from weighbridge.capture.comparison.meaning import Meaning, Read, alike
 from weighbridge.capture.comparison.prompt import Prompt, prompts
-from weighbridge.capture.comparison.run import Run, plan_of
+from weighbridge.capture.comparison.run import Run, _claim, plan_of
 from weighbridge.capture.comparison.setting import Setting, setting
 from weighbridge.capture.keys import KeyFolder
 from weighbridge.pipeline.compare.answer import Side
@@ -339,3 +339,12 @@ def test_an_encoder_in_a_folder_reads_texts_of_any_length(tmp_path: Path) -> Non
     assert alike(long, meaning.read("a lorry drives on and off " * 9 + "again")) == pytest.approx((1.0, 1.0))
     assert alike(short, long).semantic < 1.0
     assert alike(short, meaning.read(" ")) == (0.0, 0.0)
+
+
+def test_a_folder_is_taken_by_one_run(run: tuple[Path, KeyFolder], tmp_path: Path) -> None:
+    _claim(tmp_path, tmp_path / "policy.json")
+    with pytest.raises(ConfigError, match="another run writes into"):
+        _claim(tmp_path, tmp_path / "policy.json")
+    with pytest.raises(ConfigError, match="holds another run"):
+        _claim(run[0], run[0] / "policy.json")
+    assert not (run[0] / "policy.json").exists()

@@ -44,6 +44,7 @@ def test_answers_are_compared_kept_and_recommended(weighbridge: Terminal, tmp_pa
     assert (advice["state"], advice["strategy"], advice["saved"]) == ("proposed", "half", 0.5)
     number = advice["recommendation_id"][:8]
     assert weighbridge("compare", "apply", number, "--reason", "on all hosts", *at).out == f"{number} half: applied\n"
+    assert "is too short" in weighbridge("compare", "refuse", "", *at).err, "nothing is decided by an empty id"
     refused = weighbridge("compare", "apply", number, *at)
     assert (refused.code, "is applied; it can only become refused" in refused.err) == (2, True)
     assert weighbridge("compare", "analyse", answers, "--lake", *at).code == 1

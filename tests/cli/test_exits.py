@@ -195,3 +195,10 @@ def test_a_step_is_named_as_it_begins_where_somebody_waits(
             pass
         assert [record.message for record in caplog.records if record.name == PROGRESS] == told
     log.setLevel(logging.NOTSET)
+
+
+def test_a_library_in_rust_that_gives_up_is_a_fault_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    panic = type("PanicException", (BaseException,), {})
+    assert ended(panic(CANARY)) == CRASH
+    assert "crashed with PanicException" in (said := capsys.readouterr().err)
+    assert CANARY not in said

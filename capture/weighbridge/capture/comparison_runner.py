@@ -80,3 +80,8 @@ if __name__ == "__main__":
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
+    except OSError as error:
+        # Of what the system says its own words alone: a path may be long, and is told by who started this.
+        said = os.strerror(error.errno) if error.errno else type(error).__name__
+        sys.stderr.write(f"a file cannot be written or read ({said}); mend that, then run it into a new folder\n")
+        sys.exit(2)

@@ -62,6 +62,12 @@ def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
             raise
         crashed(error, debug=debug())
         raise typer.Exit(CRASH) from None
+    except BaseException as error:
+        # A library in Rust that gives up raises what is no Exception, and would end with the code of findings.
+        if type(error).__name__ != "PanicException":
+            raise
+        crashed(error, debug=debug())
+        raise typer.Exit(CRASH) from None
 
 
 def _in_our_words(error: Exception) -> None:

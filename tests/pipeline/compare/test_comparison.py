@@ -192,7 +192,11 @@ def test_savings_tell_keys_entries_time_and_exact_money() -> None:
     [
         ({"margins": {"length": 1.0}}, "no measure that can decide; allowed are exact"),
         ({"margins": {"similarity": 0.0}}, "give the loss you tolerate"),
-        ({"resamples": 100}, "at least 2000 are needed"),
+        ({"margins": {"similarity": float("nan")}}, "give the loss you tolerate"),
+        ({"margins": {"nll": float("inf")}}, "give the loss you tolerate"),
+        ({"resamples": 100}, "a whole number from 2000 to 100000"),
+        ({"resamples": 2500.5}, "a whole number from 2000 to 100000"),
+        ({"resamples": 10**11}, "a whole number from 2000 to 100000"),
         ({"level": 0.2}, "between 0.5 and 1"),
         ({"pairs": 1}, "at least 2 are needed"),
     ],
@@ -205,3 +209,8 @@ def test_a_gate_that_cannot_decide_is_refused(gate: dict[str, object], message: 
 def test_a_measure_nobody_knows_cannot_decide() -> None:
     with pytest.raises(ConfigError, match="agreement is not known of these answers; known are"):
         compare(side("dense", words(3, 4)), [side("s", words(3, 4), PRUNED)], Gate(margins={"agreement": 0.02}))
+
+
+def test_what_nobody_counts_cannot_rank() -> None:
+    with pytest.raises(ConfigError, match="nothing is ranked by 'weight'; allowed are attended"):
+        compare(side("dense", words(3, 4)), [side("s", words(3, 4))], Gate(), resource="weight")

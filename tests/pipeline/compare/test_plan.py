@@ -96,3 +96,21 @@ def test_what_cannot_be_run_is_named(tmp_path: Path, old: str, new: str, message
 def test_the_demonstration_has_the_same_prompts_every_time() -> None:
     assert demo_plan().told({}) == demo_plan().told({})
     assert demo_plan(seed=8).prompts != demo_plan().prompts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("window = 16", "window = 2020-01-01", "'window' is no number"),
+        ("max_new_tokens", 'forced = "no"\nmax_new_tokens', "forced must be true or false"),
+        ("max_new_tokens", "meaning = 5\nmax_new_tokens", "meaning is no text"),
+        ("margins = { agreement = 0.03 }", "margins = 5", "gate holds what is no number"),
+        ('parts = [["context", [1, 2]], ["user", "秤"]]', "parts = 5", "parts is no list"),
+        ('"2.50"', '"1e30"', "hour is no amount from 0"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "compare.toml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(ConfigError, match=message):
+        read_plan(path)

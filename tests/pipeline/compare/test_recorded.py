@@ -14,6 +14,7 @@ from tests.pipeline.compare.test_measures import edits, f1, lcs
 from weighbridge.pipeline.compare.comparison import Comparison, compare
 from weighbridge.pipeline.compare.gate import Gate
 from weighbridge.pipeline.compare.recording import read_recording
+from weighbridge.pipeline.compare.run_folder import read_run
 from weighbridge.pipeline.compare.survival import share_at
 from weighbridge.pipeline.run.comparing import chosen
 from weighbridge.schemas.errors import ConfigError, ContractError
@@ -97,7 +98,10 @@ def test_the_baseline_beside_itself_had_no_effect(shared_real: Path) -> None:
         ('{"pair": "", "output_ids": []}', "pair must be a name"),
         ('{"pair": "a", "output_ids": [], "stop": "enough"}', "stop is none of stop, length"),
         ('{"pair": "a", "output_ids": [], "score": 2}', "score must be a number from 0 to 1"),
-        ('{"pair": "a", "output_ids": [], "attended": "many"}', "attended must be a number from 0"),
+        ('{"pair": "a", "output_ids": [], "attended": "many"}', "attended must be a whole number from 0"),
+        ('{"pair": "a", "output_ids": [], "attended": 1' + "0" * 400 + "}", "attended must be a whole number from 0"),
+        ('{"pair": "a", "output_ids": [], "wall_ms": NaN}', "wall_ms must be a number from 0"),
+        ('{"pair": "a", "output_ids": ' + "[" * 100_000, "line 1 is not JSON"),
         ('{"pair": "a", "output_ids": []}\n{"pair": "a", "output_ids": []}', "line 2: answers answers this pair twice"),
         ('{"pair": "a", "output_ids": [], "tokenizer": "x"}\n{"pair": "b", "output_ids": [], "tokenizer": "y"}',
          "name two of tokenizer"),
@@ -120,7 +124,22 @@ def test_sources_name_what_they_hold(tmp_path: Path) -> None:
         chosen(str(path), None)
     with pytest.raises(ConfigError, match="has no strategy 'z'; it has x, y"):
         chosen(f"{path}#z", None)
-    with pytest.raises(ConfigError, match="there is no"):
-        chosen(str(tmp_path / "b.jsonl"), None)
+    for missing in (str(tmp_path / "b.jsonl"), "", "#x"):
+        with pytest.raises(ConfigError, match="there is no"):
+            chosen(missing, None)
     held = chosen(f"{path}#x", None)
     assert (held.off.name, [side.name for side in held.on]) == ("x", ["y"])
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"version": 1, "files": []},
+        {"version": 1, "files": {}, "strategies": ["x"]},
+        {"version": 1, "files": 5},
+    ],
+)
+def test_a_manifest_that_says_too_little_is_refused(tmp_path: Path, about: dict[str, object]) -> None:
+    (tmp_path / "comparison.json").write_text(json.dumps(about))
+    with pytest.raises(ContractError, match=r"comparison\.json"):
+        read_run(tmp_path)

@@ -105,7 +105,7 @@ class Run:
             for each in plan.settings
         }
         policy = folder / "policy.json"
-        policy.write_text(json.dumps(_policy()), encoding="utf-8")
+        _claim(folder, policy)
         spool = folder / SPOOL
         self._engine = Recorder.start(spool, installation=ENGINE, key=key, keys=keys, policy_file=policy)
         self._tracer = Recorder.start(spool, installation=TRACER, key=key, keys=keys)
@@ -261,6 +261,22 @@ class Run:
                 for each in self.plan.settings
             ],
         }
+
+
+def _claim(folder: Path, policy: Path) -> None:
+    """Write the policy, which says that this folder is taken: of two runs at once into one folder the second ends.
+
+    Raises:
+        ConfigError: another run was or is at work here.
+    """
+    try:
+        with policy.open("x", encoding="utf-8") as file:
+            file.write(json.dumps(_policy()))
+    except FileExistsError:
+        raise ConfigError(f"another run writes into {folder}, or was killed there; name a new folder") from None
+    if any(each != policy for each in folder.iterdir()):
+        policy.unlink()
+        raise ConfigError(f"{folder} holds another run; name a new folder")
 
 
 def _fingerprint(tokenizer: Any) -> str | None:

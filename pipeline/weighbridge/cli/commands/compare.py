@@ -295,12 +295,14 @@ def _gate(margin: list[str] | None, pairs: int, seed: int) -> Gate:
 def _amount(text: str | None) -> Decimal | None:
     if text is None:
         return None
+    from weighbridge.pipeline.compare.plan import MOST_HOUR
+
     try:
         amount = Decimal(text)
     except InvalidOperation:
         raise typer.BadParameter(f"{text!r} is no amount; write it as 2.50") from None
-    if not amount.is_finite() or amount < 0:
-        raise typer.BadParameter(f"{text!r} is no price of an hour; give an amount from 0")
+    if not amount.is_finite() or not 0 <= amount <= MOST_HOUR:
+        raise typer.BadParameter(f"{text!r} is no price of an hour; give an amount from 0 to {MOST_HOUR}")
     return amount
 
 

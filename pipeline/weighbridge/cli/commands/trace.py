@@ -151,7 +151,7 @@ def _write(told: dict[str, Any], paths: list[Path]) -> None:
         )
         write_line(f"{about}: " + (f"shut ({run['shut']})" if run["shut"] else " ".join(map(str, run["ids"]))))
     if not told["ids"]:
-        write_line("\nno ids: its level was below 2, or they are past their time")
+        write_line("\nno ids: its level was below 2, or they are past their time or erased")
     for each, path in zip(told["traces"], paths, strict=True):
         names = ", ".join(str(one.get("name", one.get("strategy_id"))) for one in each["strategies"]) or "no strategy"
         write_line(f"\n{each['source']}, child {each['child']}: {each['events']} state events, {names}")
@@ -170,7 +170,7 @@ def _write(told: dict[str, Any], paths: list[Path]) -> None:
         if path.contradictions:
             write_line(f"{path.contradictions:,} entries went without being there, or came though they were")
     if not told["traces"]:
-        write_line("\nno trace: its level was below 2, no adapter told one, or it is past its time")
+        write_line("\nno trace: its level was below 2, no adapter told one, or it is past its time or erased")
 
 
 def _write_groups(path: Path) -> None:

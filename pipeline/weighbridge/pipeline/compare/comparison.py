@@ -15,9 +15,10 @@ from weighbridge.pipeline.compare.mcnemar import McNemar, mcnemar
 from weighbridge.pipeline.compare.measure import BY_NAME, MEASURES
 from weighbridge.pipeline.compare.multiplicity import benjamini_hochberg, holm
 from weighbridge.pipeline.compare.pairs import Baseline, Pair, pair_up, unrelated
-from weighbridge.pipeline.compare.saving import RESOURCES, Saving, savings
+from weighbridge.pipeline.compare.saving import MONEY, RESOURCES, Saving, savings
 from weighbridge.pipeline.compare.survival import Step, survival
 from weighbridge.schemas.enumerations import Judgement
+from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME
 
 PASSED = ("exact", "score", "capped")  # measures of which a pair passes or not
@@ -120,8 +121,10 @@ def compare(
 
     Raises:
         ContractError: ids of different tokenizers, or no pair in common.
-        ConfigError: the gate names a measure that is not known.
+        ConfigError: the gate names a measure that is not known, or there is no such resource.
     """
+    if resource is not None and resource not in (*RESOURCES, MONEY):
+        raise ConfigError(f"nothing is ranked by {resource!r}; allowed are {', '.join((*RESOURCES, MONEY))}")
     baseline = Baseline(off)
     held = [_measure(baseline, side, gate, hour) for side in on]
     known = frozenset.intersection(*(frozenset(each.measured) for each in held))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +13,7 @@ from weighbridge.schemas.errors import ConfigError
 
 MARGIN: Final = 0.02
 PAIRS: Final = 30
+_MOST_RESAMPLES: Final = 100_000  # what more would tell is less than a digit of an interval
 # The first that is known of all answers decides where nobody names another: what does not hang on length goes first.
 PREFERRED: Final = ("agreement", "similarity")
 
@@ -40,12 +42,14 @@ class Gate:
             if measure is None or not measure.better:
                 able = ", ".join(each.name for each in BY_NAME.values() if each.better)
                 raise ConfigError(f"gate: {name!r} is no measure that can decide; allowed are {able}")
-            if margin <= 0 or (measure.share and margin >= 1):
+            if not math.isfinite(margin) or margin <= 0 or (measure.share and margin >= 1):
                 raise ConfigError(f"gate: the margin of {name} is {margin}; give the loss you tolerate, such as 0.02")
         if not 0.5 < self.level < 1:
             raise ConfigError(f"gate: level is {self.level}; give one between 0.5 and 1, such as 0.95")
-        if self.resamples < RESAMPLES:
-            raise ConfigError(f"gate: resamples is {self.resamples}; at least {RESAMPLES} are needed")
+        if type(self.resamples) is not int or not RESAMPLES <= self.resamples <= _MOST_RESAMPLES:
+            raise ConfigError(
+                f"gate: resamples is {self.resamples}; a whole number from {RESAMPLES} to {_MOST_RESAMPLES} is needed"
+            )
         if self.pairs < 2:
             raise ConfigError(f"gate: pairs is {self.pairs}; at least 2 are needed, and {PAIRS} are usual")
 

@@ -37,6 +37,7 @@ from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.tables import CURRENCY
 
 DEMO: Final = "demo"
+MOST_HOUR: Final = 10**9
 _MOST_TOKENS: Final = 1 << 20
 _SHORT: Final = {"text": Origin.USER, "ids": Origin.USER}
 _PROMPT: Final = ("pair", "cluster", "parts", "system", *_SHORT, "expected", "expected_ids")
@@ -130,11 +131,11 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
         name=name,
         prompts=_prompts(content, path),
         strategies=_strategies(content, path),
-        tokenizer=None if content.get("tokenizer") is None else str(_beside(path, str(content["tokenizer"]))),
+        tokenizer=_folder(content, "tokenizer", path),
         max_new_tokens=_whole(content, "max_new_tokens", 64, 1, path),
         seed=_whole(content, "seed", 0, 0, path),
-        forced=bool(content.get("forced", True)),
-        meaning=None if content.get("meaning") is None else str(_beside(path, str(content["meaning"]))),
+        forced=_switch(content, "forced", path),
+        meaning=_folder(content, "meaning", path),
         gate=_gate(content.get("gate", {}), path),
         by=by,
         hour=_hour(content.get("hour"), path),
@@ -153,6 +154,20 @@ def _beside(path: Path, place: str) -> Path:
     return (path.parent / Path(place).expanduser()).absolute()
 
 
+def _folder(content: Mapping[str, Any], name: str, path: Path) -> str | None:
+    value = content.get(name)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ConfigError(f"{path}: {name} is no text; name a local folder, or leave it out")
+    return None if value is None else str(_beside(path, value))
+
+
+def _switch(content: Mapping[str, Any], name: str, path: Path) -> bool:
+    value = content.get(name, True)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{path}: {name} must be true or false")
+    return value
+
+
 def _whole(content: Mapping[str, Any], name: str, default: int, least: int, path: Path) -> int:
     value = content.get(name, default)
     if type(value) is not int or not least <= value <= _MOST_TOKENS:
@@ -167,8 +182,8 @@ def _hour(value: object, path: Path) -> Decimal | None:
         amount = Decimal(str(value))
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0:
-        raise ConfigError(f'{path}: hour is no amount; write it as text, such as "2.50"')
+    if not amount.is_finite() or not 0 <= amount <= MOST_HOUR:
+        raise ConfigError(f'{path}: hour is no amount from 0 to {MOST_HOUR}; write it as text, such as "2.50"')
     return amount
 
 
@@ -183,7 +198,7 @@ def _gate(given: object, path: Path) -> Gate:
         raise ConfigError(f"{path}: gate must be a table; allowed in it are {', '.join(_GATE)}")
     _check_names(given, _GATE, f"{path}: gate")
     try:
-        margins = {str(name): float(loss) for name, loss in given.get("margins", {}).items()}
+        margins = {str(name): float(loss) for name, loss in dict(given.get("margins", {})).items()}
         return Gate(**{**given, "margins": margins})
     except (TypeError, ValueError):
         raise ConfigError(f"{path}: gate holds what is no number; margins are measure = loss") from None
@@ -201,6 +216,9 @@ def _strategies(content: Mapping[str, Any], path: Path) -> dict[str, Mapping[str
             )
         if not isinstance(parameters, Mapping) or not isinstance(parameters.get("on", True), bool):
             raise ConfigError(f"{path}: strategy {name} must be a table; `on = false` switches it off")
+        odd = sorted(key for key, value in parameters.items() if not isinstance(value, int | float))
+        if odd:
+            raise ConfigError(f"{path}: strategy {name}: {odd[0]!r} is no number; parameters are numbers")
         if parameters.get("on", True):
             out[name] = {key: value for key, value in parameters.items() if key != "on"}
     if not out:
@@ -243,7 +261,7 @@ def _list(value: object, path: Path) -> list[Any]:
 def _line(raw: str, where: str) -> object:
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ConfigError(f"{where} is not JSON; write one prompt a line") from None
 
 
@@ -255,7 +273,10 @@ def _prompt(given: object, default: str, where: str) -> dict[str, Any]:
     for name, value in (("pair", pair), ("cluster", cluster)):
         if value is not None and (not isinstance(value, str) or not NAME.fullmatch(value)):
             raise ConfigError(f"{where}: {name} must match {NAME.pattern}")
-    parts = list(given.get("parts", ()))
+    told = given.get("parts", [])
+    if not isinstance(told, list):
+        raise ConfigError(f"{where}: parts is no list; a part is [origin, text or ids]")
+    parts = list(told)
     if "system" in given:
         parts.insert(0, [str(Origin.SYSTEM), given["system"]])
     parts += [[str(origin), given[name]] for name, origin in _SHORT.items() if name in given]

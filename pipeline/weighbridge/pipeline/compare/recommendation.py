@@ -24,6 +24,7 @@ from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import framed
 
 TABLE: Final = "recommendation"
+DIGITS: Final = 8  # of an id, at least: what lists show
 _LOG: Final = "change"
 _FILE: Final = "comparisons"
 _PROPOSED, _APPLIED = RecommendationState.PROPOSED, RecommendationState.APPLIED
@@ -107,6 +108,10 @@ def decide(lake: Lake, digits: str, state: RecommendationState, at: datetime, by
         ConfigError: there is none or more than one that begins so, or it cannot take this state now.
         LakeBusyError: another process is writing.
     """
+    if len(digits) < DIGITS:
+        raise ConfigError(
+            f"{digits!r} is too short; give the first {DIGITS} digits, as `weighbridge compare show` does"
+        )
     with lake.lock():
         held = recommendations(lake).filter(pl.col("recommendation_id").str.starts_with(digits)).to_dicts()
         if len(held) != 1:

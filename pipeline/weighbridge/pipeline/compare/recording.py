@@ -8,7 +8,6 @@ One line is one answer: `pair` (the prompt, by any name), `output_ids`, and, whe
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 _COSTS: Final = {item.name: item.type for item in fields(Cost)}
 _MOST: Final = 1 << 32
+_MOST_COST: Final = 1 << 53  # what is exact as a number of any kind; sums over answers stay within Int64 counts
 
 
 def read_recording(path: Path) -> list[Side]:
@@ -64,7 +64,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 continue
             try:
                 line = json.loads(raw)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ContractError(f"{path}, line {number} is not JSON; write one answer a line") from None
             if not isinstance(line, dict):
                 raise ContractError(f"{path}, line {number} is no object; write one answer a line")
@@ -97,14 +97,24 @@ def _cost(line: Mapping[str, Any], output: int, where: str) -> Cost:
             continue
         real = "float" in str(_COSTS[name])
         sound = isinstance(value, (int, float) if real else int) and not isinstance(value, bool)
-        if not sound or not math.isfinite(value) or (value < 0 and name not in {"nll", "kl"}):
-            raise ContractError(f"{where}: {key} must be a number from 0; leave it out where it is not known")
+        if not sound or not _within(value) or (value < 0 and name not in {"nll", "kl"}):
+            raise ContractError(
+                f"{where}: {key} must be {'a number' if real else 'a whole number'} from 0 to {_MOST_COST}; "
+                "leave it out where it is not known"
+            )
         known[name] = value
     cost = replace(Cost(**known), **_of_layers(line, known.get("prompt_tokens"), output))
     wall = line.get("wall_ms")
     if cost.seconds is None and isinstance(wall, (int, float)) and not isinstance(wall, bool):
+        if not _within(wall) or wall < 0:
+            raise ContractError(f"{where}: wall_ms must be a number from 0; leave it out where it is not known")
         cost = replace(cost, seconds=wall / 1000)
     return cost
+
+
+def _within(value: float) -> bool:
+    """Whether it is a number that can be summed up; compared as it is, as the largest whole numbers are no float."""
+    return -_MOST_COST <= value <= _MOST_COST
 
 
 def _of_layers(line: Mapping[str, Any], prompt: int | None, output: int) -> dict[str, int]:

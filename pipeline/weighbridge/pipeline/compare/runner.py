@@ -16,7 +16,7 @@ from weighbridge.schemas.errors import ConfigError, WeighbridgeError
 
 MODULE: Final = "weighbridge.capture.comparison_runner"
 _REFUSED: Final = 2
-_KIND: Final = re.compile(r"[A-Za-z_.]{3,60}(Error|Exception|Interrupt)")
+_KIND: Final = re.compile(r"[A-Za-z_.]{0,60}(Error|Exception|Interrupt)")
 _OFFLINE: Final[Mapping[str, str]] = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",

@@ -17,13 +17,13 @@ from weighbridge.pipeline.compare.recording import BASELINES, read_recording
 from weighbridge.pipeline.compare.run_folder import read_run
 from weighbridge.pipeline.compare.runner import run as run_plan
 from weighbridge.pipeline.compare.sheet import write_sheet
-from weighbridge.pipeline.compare.verdicts import Judged, judged, read_verdicts
+from weighbridge.pipeline.compare.verdicts import VERDICTS, Judged, judged, read_verdicts
 from weighbridge.pipeline.content.comparison import OpenedRun, open_run, texts
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.run.changes import note_access
 from weighbridge.pipeline.run.home import Home, init_home
 from weighbridge.pipeline.settings import Settings
-from weighbridge.schemas.errors import ConfigError
+from weighbridge.schemas.errors import ConfigError, ContractError
 
 AT = "#"
 FOLDER = "comparisons"
@@ -123,16 +123,20 @@ def read_back(home: Home, folder: Path, strategy: str, files: Sequence[Path], ma
 
     Raises:
         ConfigError: the run has no such strategy.
-        ContractError: the folder is no run that ended, or a file holds no verdicts.
+        ContractError: the folder is no run that ended, a file is none, or nothing is judged yet.
     """
     run = read_run(folder)
     rows = run.rows.filter(strategy=strategy)
-    if rows.is_empty():
-        named = ", ".join(each["name"] for each in run.about["strategies"][1:])
+    able = [each["name"] for each in run.about["strategies"][1:]]
+    if rows.is_empty() or strategy not in able:
+        named = ", ".join(able)
         raise ConfigError(f"{folder} has no strategy {strategy!r}; it has {named}")
     places = {pair: place(home.key, run.about["made_at"], strategy, pair) for pair in rows["pair"].unique().sort()}
+    told = read_verdicts(files)
+    if not told:
+        raise ContractError(f"no verdict is filled in yet; write one of {', '.join(VERDICTS)} beside each item judged")
     clusters = dict(rows.select("pair", "cluster").iter_rows())
-    return judged(read_verdicts(files), places, clusters=clusters, margin=margin)
+    return judged(told, places, clusters=clusters, margin=margin)
 
 
 def _keys_of(settings: Settings) -> dict[str, Any]:
@@ -168,8 +172,8 @@ def source_of(source: str, home: Home | None = None) -> Source:
     """
     place, _, name = source.partition(AT)
     path = Path(place)
-    if not path.exists():
-        raise ConfigError(f"there is no {place}; name a run folder, or a file with one answer a line")
+    if not place or not path.exists():
+        raise ConfigError(f"there is no {source!r}; name a run folder, or a file with one answer a line")
     if not path.is_dir():
         found = Source(read_recording(path), name or None)
     elif home is None:
