@@ -105,6 +105,7 @@ in_memory() { # COMMAND...: with its temporary files in memory; they are kept wh
         exec "$@"
     fi
     TMPDIR="$(mktemp -d /dev/shm/weighbridge-tests.XXXXXX)"
+    chmod 711 "$TMPDIR" # a server of a test may belong to another user, as its folder does
     export TMPDIR
     "$@" || code=$?
     if [ "$code" = 0 ]; then rm -rf "$TMPDIR"; else say "setup: the temporary files of these tests are in $TMPDIR, in memory"; fi
