@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -235,6 +236,19 @@ def test_no_id_stands_in_clear_and_a_changed_file_is_refused(run: tuple[Path, Ke
     with pytest.raises(ContractError, match="is not the file that was written"):
         read_run(copy)
     assert keys.names()
+
+
+def test_traces_whose_key_is_gone_are_counted(run: tuple[Path, KeyFolder], tmp_path: Path) -> None:
+    folder, keys = run
+    without = tmp_path / "keys"
+    shutil.copytree(keys.folder, without)
+    whole = open_run(read_run(folder), keys)
+    for name in keys.names():
+        if ".traces." in name:
+            KeyFolder(without).destroy(name)
+    left = open_run(read_run(folder), KeyFolder(without))
+    assert (whole.shut, bool(whole.visible)) == (0, True)
+    assert (left.shut > 0, left.visible) == (True, {})
 
 
 @pytest.mark.parametrize(

@@ -214,3 +214,5 @@ def test_a_measure_nobody_knows_cannot_decide() -> None:
 def test_what_nobody_counts_cannot_rank() -> None:
     with pytest.raises(ConfigError, match="nothing is ranked by 'weight'; allowed are attended"):
         compare(side("dense", words(3, 4)), [side("s", words(3, 4))], Gate(), resource="weight")
+    with pytest.raises(ConfigError, match=r"how much money it takes.*say what an hour costs"):
+        compare(side("dense", words(3, 4)), [side("s", words(3, 4))], Gate(), resource="money")

@@ -176,6 +176,7 @@ def test_single_attempts_go_and_the_ids_of_their_bucket_with_them(world: World) 
     assert set(world.lake.scan("token_run").collect()["subject_bucket"]) == {7}
     assert {name.split(".")[1] for name in world.keys.names()} == {"7"}
     assert world.lake.rows("state_event") == len(others), "traces under the same keys"
+    assert found.rows["state_event"] == len(made), "and what is told is what went"
     evidence = [each for told in world.lake.scan("finding").collect()["evidence"].to_list() for each in told]
     assert made[0].key.to_hex() not in evidence
 

@@ -71,7 +71,7 @@ def write(found: Comparison, findings: Sequence[Finding]) -> None:
 def _none(found: Comparison) -> str:
     most = max(len(each.pairs) for each in found.strategies)
     if most < found.gate.pairs:
-        return f"none; {most} pairs are too few to judge, {found.gate.pairs} are needed"
+        return f"none; {counted(most, 'pair')} cannot be judged, {found.gate.pairs} are needed"
     return "none; no strategy that saves anything is known to be not worse"
 
 

@@ -16,7 +16,7 @@ from weighbridge.cli.commands import _comparison
 from weighbridge.cli.commands.content import Keys, given
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AsJson, Config, LogLevel
-from weighbridge.cli.output import write_json, write_line, write_table
+from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import begin, home_of, user_name
 from weighbridge.schemas.enumerations import RecommendationState, Severity
 
@@ -162,10 +162,23 @@ def _told(held: Chosen, options: Options, home: Home | None, *, as_json: bool, w
     gone = evicted(held.visible, held.shared)
     if as_json:
         number = None if kept is None else kept.comparison_id
-        write_json({**told(found), "evicted": gone, "findings": _noted(noted), "comparison": number, "run": where})
+        write_json(
+            {
+                **told(found),
+                "evicted": gone,
+                "traces_shut": held.shut,
+                "findings": _noted(noted),
+                "comparison": number,
+                "run": where,
+            }
+        )
     else:
         _comparison.write(found, noted)
         _comparison.write_evicted(gone)
+        if held.shut:
+            write_line(
+                f"\n{counted(held.shut, 'trace')} cannot be opened: their key was destroyed, or they are damaged"
+            )
         _comparison.write_shared(gone)
         if where is not None:
             write_line(f"\nrun: {where}")

@@ -42,8 +42,9 @@ def trace(
     """Show the path of an attempt's tokens: input ids, output ids, and what was skipped, evicted, merged, drafted.
 
     It decrypts, so that it was opened, by whom and when is written into the log of changes first (`weighbridge changes
-    --kind access`). With --counts nothing is decrypted and nothing written. Positions count from 0; one that something
-    was merged into has no token id. Exit 1 where ids or a trace do not open.
+    --kind access`), the attempt by the hash that receipts know it by. With --counts nothing is decrypted and nothing
+    written. Positions count from 0; one that something was merged into has no token id. Exit 1 where ids or a trace do
+    not open.
     """
     home = home_of(ctx, config, log_level, given(content_keys))
     lake = home.lake()
@@ -64,12 +65,13 @@ def trace(
     from weighbridge.pipeline.content.traces import open_traces, strategies
     from weighbridge.pipeline.run.changes import note_access
 
-    note_access(home, datetime.now(tz=UTC), "trace", key.to_hex())
+    noted = note_access(home, datetime.now(tz=UTC), "trace", key)
     names = strategies(lake)
     runs, traces = id_runs(lake, keys, key), open_traces(lake, keys, key)
     paths = [(each, path_of(each.events)) for each in traces]
     told = {
         "attempt": key.to_hex(),
+        "noted_as": noted,
         "sources": summary,
         "ids": [asdict(run) for run in runs],
         "traces": [
@@ -121,8 +123,8 @@ def _found(lake: Lake, digits: str, tables: tuple[str, ...]) -> AttemptKey:
     if len(keys) != 1:
         some = ", ".join(sorted(key.to_hex() for key in keys)[:4])
         raise ConfigError(
-            f"{len(keys)} attempts have an id that begins with {text}{f' ({some})' if some else ''}; give more digits, "
-            "or look for it with `weighbridge explain`"
+            f"{len(keys)} attempts have an id that begins with {text}{f' ({some})' if some else ''}; give more "
+            "digits (ids of one time begin alike: 16 tell them apart), or look for it with `weighbridge explain`"
         )
     return keys.pop()
 
@@ -145,6 +147,7 @@ def _write_counts(told: dict[str, Any]) -> None:
 
 def _write(told: dict[str, Any], paths: list[Path]) -> None:
     _write_counts(told)
+    write_line(f"that you looked is written down: trace {told['noted_as']}")
     for run in told["ids"]:
         about = f"\n{run['source']} {run['stream']} ids from {run['start']}" + (
             f", child {run['child']}" if run["child"] else ""

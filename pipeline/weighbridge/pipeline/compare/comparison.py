@@ -130,6 +130,9 @@ def compare(
     known = frozenset.intersection(*(frozenset(each.measured) for each in held))
     margins = gate.of(known)
     judged = _explored(_judged(held, gate, margins))
+    if resource is not None and not any(resource in each.saved for each in judged):
+        cure = "say what an hour costs (`hour`, --hour)" if resource == MONEY and hour is None else "rank by another"
+        raise ConfigError(f"of no strategy is it known how much {resource} it takes, so none can be ranked; {cure}")
     named = resource or next((name for name in RESOURCES if all(name in each.saved for each in judged)), None)
     ranked = tuple(sorted(judged, key=lambda each: -(saved_by(each, named) or 0.0)))
     able = [each for each in ranked if each.judgement is Judgement.NOT_WORSE and (saved_by(each, named) or 0.0) > 0]

@@ -37,11 +37,13 @@ class OpenedRun:
         sides: the baseline first.
         prompts: pair -> ids of its prompt as the baseline got it.
         visible: strategy -> what is left of each prompt, for strategies whose traces say so.
+        shut: traces that do not open, so that what they told is missing from `visible`.
     """
 
     sides: list[Side]
     prompts: dict[str, list[int]]
     visible: dict[str, list[Visible]]
+    shut: int = 0
 
 
 def open_run(run: RunFolder, keys: Reader) -> OpenedRun:
@@ -56,7 +58,7 @@ def open_run(run: RunFolder, keys: Reader) -> OpenedRun:
         CipherMissingError: the package that decrypts is not installed.
     """
     ids = _ids(run.path / SPOOL, keys)
-    events = _events(run.path / SPOOL, keys)
+    events, shut = _events(run.path / SPOOL, keys)
     held = run.rows.to_dicts()
     answers: dict[tuple[str, int], dict[str, Answer]] = {}
     for row in held:
@@ -91,7 +93,7 @@ def open_run(run: RunFolder, keys: Reader) -> OpenedRun:
         if row["run"] == 0 and any(event.axis in _TOLD for event in trace):
             answer = answers[row["strategy"], 0][row["pair"]]
             visible.setdefault(row["strategy"], []).append(_visible(row, trace, answer, base[row["pair"]]))
-    return OpenedRun(sides, prompts, visible)
+    return OpenedRun(sides, prompts, visible, shut)
 
 
 def _segments(spool: Path) -> Iterator[Path]:
@@ -116,9 +118,10 @@ def _ids(spool: Path, keys: Reader) -> dict[tuple[int, int, str], list[int]]:
     return {key: [each for _, part in sorted(parts) for each in part] for key, parts in out.items()}
 
 
-def _events(spool: Path, keys: Reader) -> dict[_Key, list[StateEvent]]:
-    """Attempt -> the state events the runner told; those that do not open are left out."""
+def _events(spool: Path, keys: Reader) -> tuple[dict[_Key, list[StateEvent]], int]:
+    """Attempt -> the state events the runner told; and how many traces do not open."""
     out: dict[_Key, list[StateEvent]] = {}
+    shut = 0
     ring = Ring(keys)
     for segment in _segments(spool):
         if not (segment / "state_event.parquet").exists():
@@ -129,8 +132,8 @@ def _events(spool: Path, keys: Reader) -> dict[_Key, list[StateEvent]]:
             try:
                 out[hi, lo] = open_events(key_id, ring.get(key_id), payload)
             except (KeyUnavailableError, BlockError, ContractError, ValueError):
-                continue
-    return out
+                shut += 1
+    return out, shut
 
 
 def _visible(row: dict[str, Any], trace: list[StateEvent], answer: Answer, base: Answer) -> Visible:

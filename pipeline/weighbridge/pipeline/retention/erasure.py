@@ -140,13 +140,21 @@ class Erasing:
         return pl.any_horizontal(pl.col(name).is_not_null() for name in fact.cleared)
 
     def counts(self, fact: Fact) -> tuple[int, int]:
-        """How many rows of a table are the subject's and free, and how many are held; those of `whole` are neither."""
-        names = list(dict.fromkeys([*Reach.read(fact.table), *fact.cleared]))
+        """How many rows of a table go, and how many are held; those of `whole` are neither.
+
+        Those go that are the subject's and free, and those under a key that goes, whosoever they are.
+        """
+        keys = self.keys.get(fact.table) if self.erases(fact) else None
+        names = list(dict.fromkeys([*Reach.read(fact.table), *fact.cleared, *(["key_id"] if keys else [])]))
         rows = self.lake.scan(fact.table, columns=names)
         if self._goes_whole(fact):
             rows = self._wholly(fact, rows).filter(~pl.col("_goes")).drop("_goes", HELD)
-        rows = self.judged(fact, rows).filter(HIT)
-        told = rows.select(free=(~pl.col(HELD)).sum().cast(pl.Int64), held=pl.col(HELD).sum().cast(pl.Int64))
+        rows = self.judged(fact, rows)
+        under = pl.col("key_id").is_in(keys).fill_null(value=False) if keys else pl.lit(value=False)
+        told = rows.select(
+            free=((pl.col(HIT) & ~pl.col(HELD)) | under).sum().cast(pl.Int64),
+            held=(pl.col(HIT) & pl.col(HELD) & ~under).sum().cast(pl.Int64),
+        )
         return told.collect(engine="streaming").row(0)
 
     def held_rows(self) -> dict[str, int]:

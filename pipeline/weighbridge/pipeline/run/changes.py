@@ -20,6 +20,7 @@ from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.run.configuration import Document, configuration
 from weighbridge.pipeline.run.home import Home
 from weighbridge.schemas.enumerations import ConfigKind
+from weighbridge.schemas.identity import AttemptKey, erased
 
 TABLE = "change"
 _Place = tuple[str, str, str]
@@ -77,17 +78,22 @@ def _changed(before: dict[_Place, str], found: list[Document]) -> Iterator[dict[
             }
 
 
-def note_access(home: Home, now: datetime, what: str, attempt: str) -> None:
-    """Write down that content of an attempt is opened, before it is.
+def note_access(home: Home, now: datetime, what: str, about: AttemptKey | str) -> str:
+    """Write down that content is opened, before it is.
 
     Args:
         what: the verb that opens it.
-        attempt: its id.
+        about: the attempt, which is named by the hash that receipts name it by, so that the log outlives its erasure;
+            or a name of what else is opened.
+
+    Returns:
+        What the log calls it.
 
     Raises:
         LakeBusyError: another process is writing; nothing is opened then.
     """
     lake = home.lake()
+    key = about if isinstance(about, str) else erased(about.to_hex())
     with lake.lock():
         row = {
             "number": lake.rows(TABLE),
@@ -95,9 +101,10 @@ def note_access(home: Home, now: datetime, what: str, attempt: str) -> None:
             "by": user(),
             "kind": str(ConfigKind.ACCESS),
             "file": what,
-            "key": attempt,
+            "key": key,
         }
         lake.append(TABLE, pl.DataFrame([row], schema=polars_schema(TABLE)))
+    return key
 
 
 def user() -> str:

@@ -21,12 +21,11 @@ from weighbridge.pipeline.compare.verdicts import VERDICTS, Judged, judged, read
 from weighbridge.pipeline.content.comparison import OpenedRun, open_run, texts
 from weighbridge.pipeline.content.provider import key_provider
 from weighbridge.pipeline.run.changes import note_access
-from weighbridge.pipeline.run.home import Home, init_home
+from weighbridge.pipeline.run.home import COMPARISONS, Home, init_home
 from weighbridge.pipeline.settings import Settings
 from weighbridge.schemas.errors import ConfigError, ContractError
 
 AT = "#"
-FOLDER = "comparisons"
 _NO_KEYS = (
     "no keys of token ids are named; set content_keys to a folder, or content_key_command to the command that asks a "
     "key service: answers are kept encrypted or not at all"
@@ -42,12 +41,14 @@ class Chosen:
         on: the strategies.
         visible: strategy -> what is left of each prompt, where traces say so.
         shared: cluster -> length of the beginning its prompts have in common.
+        shut: traces that do not open; what they told is missing from `visible`.
     """
 
     off: Side
     on: list[Side]
     visible: Mapping[str, list[Visible]] = field(default_factory=dict)
     shared: Mapping[str, int] = field(default_factory=dict)
+    shut: int = 0
 
     @property
     def forgotten(self) -> list[Forgotten]:
@@ -69,7 +70,7 @@ def run_comparison(home: Home, plan: Plan, folder: Path | None = None) -> Path:
         RunnerError: the runner ended for another reason.
     """
     key_provider(home.settings)
-    place = folder or home.root / FOLDER / f"{datetime.now(tz=UTC):%Y%m%dT%H%M%S}"
+    place = folder or home.root / COMPARISONS / f"{datetime.now(tz=UTC):%Y%m%dT%H%M%S}"
     run_plan(plan, place.absolute(), home.settings.key_file, _keys_of(home.settings))
     return place
 
@@ -157,6 +158,7 @@ class Source:
     name: str | None
     visible: Mapping[str, list[Visible]] = field(default_factory=dict)
     shared: Mapping[str, int] = field(default_factory=dict)
+    shut: int = 0
 
 
 def source_of(source: str, home: Home | None = None) -> Source:
@@ -183,7 +185,7 @@ def source_of(source: str, home: Home | None = None) -> Source:
     else:
         run = opened(home, path)
         clusters = {pair: answer.cluster for pair, answer in run.sides[0].answers.items()}
-        found = Source(run.sides, name or None, run.visible, shared_beginnings(run.prompts, clusters))
+        found = Source(run.sides, name or None, run.visible, shared_beginnings(run.prompts, clusters), run.shut)
     if name and name not in [side.name for side in found.sides]:
         raise ConfigError(f"{place} has no strategy {name!r}; it has {', '.join(side.name for side in found.sides)}")
     return found
@@ -207,7 +209,7 @@ def chosen(first: str, second: str | None, home: Home | None = None) -> Chosen:
         on = [_renamed(side, off.name, Path(second.partition(AT)[0])) for side in on]
     if not on:
         raise ConfigError(f"{first} holds {off.name} alone; name a second source, or a file with several strategies")
-    return Chosen(off, on, found.visible, found.shared)
+    return Chosen(off, on, found.visible, found.shared, found.shut)
 
 
 def _baseline(sides: Sequence[Side], name: str | None, source: str) -> Side:

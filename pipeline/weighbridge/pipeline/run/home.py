@@ -26,6 +26,7 @@ from weighbridge.schemas.identity import key_id
 KEY_FILE = "keys/pseudonym.key"
 SPOOL = "spool"
 STATE = "state"
+COMPARISONS = "comparisons"
 NOTHING: Mapping[str, object] = {}
 _KEY_BYTES = 32
 _KEY_TEXT = re.compile(r"[0-9a-f]{32,128}")

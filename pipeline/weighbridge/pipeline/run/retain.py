@@ -23,7 +23,7 @@ from weighbridge.pipeline.retention.subject import Subject
 from weighbridge.pipeline.run.changes import notice
 from weighbridge.pipeline.run.failure import spoken
 from weighbridge.pipeline.run.forgotten import LEDGER
-from weighbridge.pipeline.run.home import Home
+from weighbridge.pipeline.run.home import COMPARISONS, Home
 from weighbridge.pipeline.run.step import no_news
 from weighbridge.pipeline.run.steps import NIGHT, REPORT, settle
 from weighbridge.pipeline.run.turn import turn
@@ -61,7 +61,7 @@ def places_of(home: Home, lake: Lake | None = None) -> Places:
         closes=settings.closes,
         forget_closed=forget,
         keys=key_provider(settings, to_open=False),
-        searched=(home.state,),
+        searched=(home.state, home.root / COMPARISONS),
     )
 
 
