@@ -124,12 +124,23 @@ def test_what_a_cache_holds_and_its_layers_attend(
 def test_drafts_that_were_taken_back_are_no_eviction() -> None:
     layers = Geometry((None, 4), (None, 3), 2, 4, static=False)
     # A prompt of 10 with 3 drafts, of which 1 stood; then 4 positions, of which all stood.
-    trace = CacheTrace(layers, 15, ((0, 13), (11, 4)), cached=True)
+    trace = CacheTrace(layers, 15, ((0, 13, 0), (11, 4, 0)), cached=True)
     counts, events = trace.counts(), Trace()
     trace.add_to(events)
     assert (counts["kv_appended"], counts["kv_evicted"], counts["kv_kept"]) == (2 * 2 * 15, 2 * 12, 2 * (15 + 3))
     assert replay(events.events).entries == counts["kv_kept"]
     assert counts["attended_dense"] == sum(range(1, 14)) + sum(range(12, 16))
+
+
+@pytest.mark.parametrize("window", [None, 1, 4, 9, 30])
+def test_keys_of_widening_passes_are_those_of_each_pass(window: int | None) -> None:
+    """As where nothing is cached, worked out without going through them."""
+    layers = Geometry((window,), (None,), 1, 1, static=False)
+    for prompt, further in ((1, 0), (3, 5), (8, 20)):
+        counts = CacheTrace(layers, prompt + further, ((0, prompt, further),), cached=False).counts()
+        queries = [at for last in range(prompt, prompt + further + 1) for at in range(last)]
+        assert counts["attended"] == sum(min(at + 1, window or at + 1) for at in queries)
+        assert counts["attended_dense"] == sum(at + 1 for at in queries)
 
 
 def test_a_batch_is_told_row_by_row(

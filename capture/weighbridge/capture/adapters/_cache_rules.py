@@ -123,14 +123,15 @@ class CacheTrace:
     Attributes:
         layers: the model's.
         seen: positions in the sequence whose keys and values were computed.
-        passes: (first position, positions) of the passes, neighbouring ones as one.
+        passes: (first position, positions, further passes) of the passes, neighbouring ones as one; each of the
+            further ones begins where the first did and has one position more than the one before.
         cached: keys and values were kept between passes.
         strategy: what it is, if it is one.
     """
 
     layers: Geometry
     seen: int
-    passes: tuple[tuple[int, int], ...]
+    passes: tuple[tuple[int, int, int], ...]
     cached: bool
     strategy: Strategy | None = None
     held_bytes: int = 0
@@ -138,8 +139,8 @@ class CacheTrace:
     def counts(self, _: int = 0) -> dict[str, int]:
         """The counts of level 1; keys read are those of one head, the mean over layers, rounded down."""
         layers = self.layers
-        dense = sum(_read(first, width, None) for first, width in self.passes)
-        read = sum(_read(first, width, window) for window in layers.windows for first, width in self.passes)
+        dense = sum(_read(*each, None) for each in self.passes)
+        read = sum(_read(*each, window) for window in layers.windows for each in self.passes)
         told = {"attended_dense": dense} | ({"attended": read // len(layers.windows)} if layers.plain else {})
         if not self.cached:
             return told
@@ -175,7 +176,7 @@ class CacheTrace:
 
 def passes(
     prompt: int, computed: int, steps: int, *, cached: bool, drafts: Drafts
-) -> tuple[int, tuple[tuple[int, int], ...]]:
+) -> tuple[int, tuple[tuple[int, int, int], ...]]:
     """(positions that were computed and stayed in the sequence, the passes) of one sequence.
 
     Args:
@@ -186,22 +187,34 @@ def passes(
     """
     if drafts.starts:
         first = drafts.starts[0] + drafts.drafted[0]
-        later = [(start - 1, drafted + 1) for start, drafted in zip(drafts.starts[1:], drafts.drafted[1:], strict=True)]
-        return prompt + computed - 1, ((0, first), *later)
+        rest = zip(drafts.starts[1:], drafts.drafted[1:], strict=True)
+        return prompt + computed - 1, ((0, first, 0), *((start - 1, drafted + 1, 0) for start, drafted in rest))
     decoded = min(computed, steps - 1)
     if cached:
-        return prompt + decoded, ((0, prompt + decoded),)
-    return prompt + decoded, tuple((0, prompt + done) for done in range(decoded + 1))
+        return prompt + decoded, ((0, prompt + decoded, 0),)
+    return prompt + decoded, ((0, prompt, decoded),)
 
 
-def _read(first: int, width: int, window: int | None) -> int:
-    """Keys that the queries at `width` positions read."""
-    last = first + width
-    if window is None or last <= window:
-        return (last * (last + 1) - first * (first + 1)) // 2
-    if first >= window:
-        return width * window
-    return (window * (window + 1) - first * (first + 1)) // 2 + (last - window) * window
+def _read(first: int, width: int, further: int, window: int | None) -> int:
+    """Keys that the queries at `width` positions read, and those of the further passes, each a position wider."""
+    last, passes = first + width, further + 1
+    # A query at position p reads p + 1 keys, or `window`: sums over queries, and of these over passes.
+    read = _up_to(last + further, window) - _up_to(last - 1, window)
+    return read - passes * _queries(first, window)
+
+
+def _queries(ends: int, window: int | None) -> int:
+    """Keys that the queries at all positions below `ends` read."""
+    near = ends if window is None else min(ends, window)
+    return near * (near + 1) // 2 + (ends - near) * (window or 0)
+
+
+def _up_to(ends: int, window: int | None) -> int:
+    """The sum of `_queries` from 0 to `ends`."""
+    near = ends if window is None else min(ends, window)
+    more = ends - near
+    whole = near * (near + 1) * (near + 2) // 6
+    return whole + more * (near * (near + 1) // 2) + (window or 0) * (more * (more + 1) // 2)
 
 
 def _alike(kinds: list[tuple[int | None, int | None]]) -> list[tuple[int, int, tuple[int | None, int | None]]]:
