@@ -18,7 +18,7 @@ test-system:
 test-spark:
 	./setup.sh spark
 
-# All of it, the larger samples too.
+# Every test, the larger samples too: about an hour.
 test-full:
 	./setup.sh test -m "slow or not slow"
 

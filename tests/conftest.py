@@ -20,9 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 KEY = bytes(range(32))
 _READS = pytest.StashKey[bool]()
 _ID = pytest.StashKey[str]()
-# Rooms whose tests weigh whole months or nights, and the command line. Two thirds of them carry the marker `system` in
-# a run of everything, so that the plain command stays short and .ci/run leaves none out. Whoever names a folder gets
-# all of it.
+# Rooms whose tests weigh whole months or nights, and the command line: the plain command runs a sixth of their tests,
+# .ci/run a further one, and of tests that take servers, kills or many models a third; `make test-full` leaves none out.
+# Which they are follows from their names. Those that read recorded data are never left out of .ci/run, and whoever
+# names a folder gets all of it.
 DEAR = (
     *("audit", "baseline", "close", "conformance", "dispute", "engine", "explain", "reconcile", "retention", "run"),
     *("shared", "validate"),
@@ -32,7 +33,8 @@ _DEAR = (
     "tests/dags",
     "tests/cli",
 )
-_THIRDS = 3
+_PARTS = 6
+_PLAIN, _SYSTEM = {0}, {0, 1}
 
 
 def real_folder() -> Path:
@@ -49,8 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that share what a fixture of their module makes go to one worker, so that it is made once."""
     item.stash[_ID] = item.nodeid
-    if item.get_closest_marker("spark") is None and _is_left_to_the_system_tests(item):
-        item.add_marker(pytest.mark.system)
+    for mark in _left_to(item):
+        item.add_marker(mark)
     if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
         made = [fixtures[-1].scope for fixtures in item._fixtureinfo.name2fixturedefs.values()]
         if "module" in made:
@@ -69,10 +71,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item._id = item.id.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
-def _is_left_to_the_system_tests(item: pytest.Item) -> bool:
-    """Whether it is one of the two thirds of dear tests, in a run that was not asked for some folder by name."""
+def _left_to(item: pytest.Item) -> tuple[pytest.MarkDecorator, ...]:
+    """Marks of the runs a test is left to, where none was asked for a folder by its name."""
     named = any((ROOT / arg.split("::")[0]).resolve() not in {ROOT, ROOT / "tests"} for arg in item.config.args)
-    return not named and item.nodeid.startswith(_DEAR) and zlib.crc32(item.nodeid.encode()) % _THIRDS != 0
+    system = item.get_closest_marker("system") is not None or item.nodeid.startswith("tests/dags")
+    dear = item.nodeid.startswith(_DEAR)
+    if named or item.get_closest_marker("spark") is not None or not (system or dear):
+        return ()
+    part = zlib.crc32(item.nodeid.encode()) % _PARTS
+    if not system and part in _PLAIN:
+        return ()
+    sampled = part in _SYSTEM or item.get_closest_marker("real") is not None
+    return (pytest.mark.system,) if sampled else (pytest.mark.system, pytest.mark.slow)
 
 
 @pytest.fixture
