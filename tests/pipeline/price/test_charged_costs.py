@@ -20,7 +20,6 @@ from weighbridge.pipeline.price.amount import price_reading
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.terms import Served
 
-pytestmark = pytest.mark.real
 
 FEES, KEY = "a fee that the answer does not itemise", "the user's own key: the router charges nothing"
 UPSTREAM = "a model of open weights: the price is that of the upstream that was chosen, and no source dates it"
@@ -70,6 +69,7 @@ def provider_of(reading: UsageReading) -> str:
     return "xai" if ticks else reading.provider
 
 
+@pytest.mark.real
 def test_every_charge_is_reproduced_or_named_with_its_reason(shared_real: Path) -> None:
     book = PriceBook.load()
     exact: set[str] = set()
