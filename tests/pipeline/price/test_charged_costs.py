@@ -20,7 +20,6 @@ from weighbridge.pipeline.price.amount import price_reading
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.terms import Served
 
-
 FEES, KEY = "a fee that the answer does not itemise", "the user's own key: the router charges nothing"
 UPSTREAM = "a model of open weights: the price is that of the upstream that was chosen, and no source dates it"
 SEARCH = "a search that the answer counts and no source states the price of"
