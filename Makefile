@@ -18,7 +18,7 @@ test-system:
 test-spark:
 	./setup.sh spark
 
-# Every test, the larger samples too: about an hour.
+# Every test, the larger samples too.
 test-full:
 	./setup.sh test -m "slow or not slow"
 
