@@ -172,6 +172,19 @@ def letters(frameworks: tuple[Any, Any]) -> Any:
 
 
 @pytest.fixture
+def whole(tmp_path: Path, key: bytes, keys: KeyFolder) -> Iterator[Recorder]:
+    """A recorder that takes every attempt at level 3."""
+    rule = {"level": 3, "share": 1.0, "purpose": "billing_audit", "expires": "9999-12-31"}
+    policy = tmp_path / "policy3.json"
+    policy.write_text(json.dumps({"version": 1, "cells": [rule]}))
+    made = Recorder.start(
+        tmp_path / "whole", installation="test-3", key=key, keys=keys, policy_file=policy, limits=Limits(keeper_s=3600)
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def deep_recorder(tmp_path: Path, key: bytes, keys: KeyFolder) -> Iterator[Recorder]:
     """A recorder that takes every attempt at level 2."""
     rule = {"level": 2, "share": 1.0, "purpose": "billing_audit", "expires": "9999-12-31"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,27 +10,13 @@ from tests.capture.adapters.conftest import tiny
 
 from weighbridge.capture.adapters import transformers as generation
 from weighbridge.capture.adapters import transformers_attention as adapter
-from weighbridge.capture.keys import KeyFolder
-from weighbridge.capture.recorder import Limits, Recorder
+from weighbridge.capture.recorder import Recorder
 from weighbridge.schemas.enumerations import Axis
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.trace import Trace, rows
 
 PROMPT, NEW, LAYERS, HEADS = 9, 5, 2, 2
 SETTINGS = {"max_new_tokens": NEW, "min_new_tokens": NEW, "do_sample": False}
-
-
-@pytest.fixture
-def whole(tmp_path: Path, key: bytes, keys: KeyFolder) -> Iterator[Recorder]:
-    """A recorder that takes every attempt at level 3."""
-    rule = {"level": 3, "share": 1.0, "purpose": "billing_audit", "expires": "9999-12-31"}
-    policy = tmp_path / "policy3.json"
-    policy.write_text(json.dumps({"version": 1, "cells": [rule]}))
-    made = Recorder.start(
-        tmp_path / "whole", installation="test-3", key=key, keys=keys, policy_file=policy, limits=Limits(keeper_s=3600)
-    )
-    yield made
-    made.close()
 
 
 def topk(torch: Any, k: int, *, say: bool) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +15,13 @@ from tests.capture.adapters.conftest import tiny
 from weighbridge.capture.adapters import transformers as adapter
 from weighbridge.capture.adapters._cache_rules import CacheTrace, Geometry
 from weighbridge.capture.binding import Attempt
-from weighbridge.capture.keys import KeyFolder
-from weighbridge.capture.recorder import Limits, Recorder
+from weighbridge.capture.recorder import Recorder
 from weighbridge.schemas.enumerations import Axis, Operation
 from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.trace import StateEvent, Trace, fold, positions, replay
 
 Offered = list[tuple[Attempt, list[StateEvent], list[Strategy], int]]
 Read = Callable[[Recorder, str], list[dict[str, Any]]]
-
-
-@pytest.fixture
-def whole(tmp_path: Path, key: bytes, keys: KeyFolder) -> Iterator[Recorder]:
-    """A recorder that takes every attempt at level 3."""
-    rule = {"level": 3, "share": 1.0, "purpose": "billing_audit", "expires": "9999-12-31"}
-    policy = tmp_path / "policy3.json"
-    policy.write_text(json.dumps({"version": 1, "cells": [rule]}))
-    made = Recorder.start(
-        tmp_path / "whole", installation="test-3", key=key, keys=keys, policy_file=policy, limits=Limits(keeper_s=3600)
-    )
-    yield made
-    made.close()
 
 
 @pytest.fixture
