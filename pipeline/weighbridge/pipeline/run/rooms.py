@@ -51,6 +51,8 @@ class Intake:
         importer: name of the importer.
         mapping: mapping file of the importer `mapped`.
         provider, model, tenant, task: stand in where a record does not say.
+        account: whose bills these are, where their lines name no account.
+        revision: cost pages are later fetches of bills that were taken in.
     """
 
     day: date
@@ -60,6 +62,8 @@ class Intake:
     model: str | None = None
     tenant: str | None = None
     task: str | None = None
+    account: str | None = None
+    revision: bool = False
 
 
 def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
@@ -80,6 +84,8 @@ def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
         model=intake.model,
         tenant=intake.tenant,
         task=intake.task,
+        account=intake.account,
+        revision=intake.revision,
         acks=home.settings.acks,
         keys=key_provider(home.settings, to_open=False),
     )
