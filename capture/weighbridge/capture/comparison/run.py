@@ -141,7 +141,9 @@ class Run:
         base = self._forced(off, first.prompt, first.ids)
         self._row(off, prompt, first, key, 0, base, base)
         again, key = self._made(off, prompt)
-        self._row(off, prompt, again, key, 1, None, None)
+        # Where the baseline repeats itself, so do its distributions; where not, they are the floor of other ones.
+        floor = None if again.ids == first.ids else self._forced(off, again.prompt, first.ids)
+        self._row(off, prompt, again, key, 1, floor, base)
         for each in self.plan.settings[1:]:
             answer, key = self._made(each, prompt)
             # Fed one token a step nothing is drafted: it would say of drafts what it says of the baseline. That holds

@@ -82,7 +82,7 @@ def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None
 
 def p_worse(measure: Measure, found: Paired, margin: float) -> float | None:
     """Small: the loss is beyond the margin."""
-    return found.p_above(-margin) if measure.better > 0 else found.p_below(margin)
+    return found.p_beyond_below(-margin) if measure.better > 0 else found.p_beyond_above(margin)
 
 
 def p_not_worse(measure: Measure, found: Paired, margin: float) -> float | None:
