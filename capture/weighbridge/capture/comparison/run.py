@@ -19,7 +19,7 @@ from weighbridge.capture.comparison.events import drafts, events_of
 from weighbridge.capture.comparison.files import ROWS, SPOOL, TOKENIZER, write_run
 from weighbridge.capture.comparison.meaning import Meaning, Read, alike
 from weighbridge.capture.comparison.prompt import Prompt, prompts
-from weighbridge.capture.comparison.setting import DENSE, Setting, setting
+from weighbridge.capture.comparison.setting import Setting, settings
 from weighbridge.capture.context import Context
 from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.sealing import seal_spool
@@ -75,12 +75,10 @@ def plan_of(given: Mapping[str, Any], model: Any, tokenizer: Any) -> Plan:
         raise ConfigError(
             f"{type(model).__name__} has no plain attention that strategies can narrow; name a decoder of transformers"
         )
-    off = Setting(DENSE)
-    settings = (off, *(setting(name, parameters) for name, parameters in given["strategies"].items()))
     held = prompts(given["prompts"], tokenizer, Shape.of(model).vocabulary)
     return Plan(
-        model, tokenizer, given["model_name"], settings, tuple(held), given["max_new_tokens"], given["seed"],
-        given.get("forced", True), None if given.get("meaning") is None else Meaning(given["meaning"]),
+        model, tokenizer, given["model_name"], settings(given["strategies"]), tuple(held),
+        given["max_new_tokens"], given["seed"], given.get("forced", True), None if given.get("meaning") is None else Meaning(given["meaning"]),
     )  # fmt: skip
 
 

@@ -130,6 +130,15 @@ def setting(name: str, given: Mapping[str, Any]) -> Setting:
     return made
 
 
+def settings(given: Mapping[str, Mapping[str, Any]]) -> tuple[Setting, ...]:
+    """The strategies of a run, the baseline first.
+
+    Raises:
+        ConfigError: see `setting`.
+    """
+    return Setting(DENSE), *(setting(name, parameters) for name, parameters in given.items())
+
+
 def _check_together(made: Setting, where: str) -> None:
     if made.sinks is not None and made.window is None and made.kv_cache_limit is None:
         raise ConfigError(f"{where}: sinks stay beside a window or a limit; give window or kv_cache_limit as well")
