@@ -220,10 +220,10 @@ def _added(mine: Sequence[int], told: Sequence[list[Told]]) -> dict[str, int]:
 def whole(counts: dict[str, int], told: Sequence[list[Told]], part: Part | None) -> dict[str, int]:
     """The counts that hold for the whole model: a press sees the cache of its process, and a stage of a pipeline the
     layers of its own, and not what others keep."""
-    shared = part is not None and part.world > 1 and part.kind is not Parallel.DATA
-    if not shared:
+    if part is None or part.world == 1 or part.kind is Parallel.DATA:
         return counts
-    if part.kind is not Parallel.PIPELINE and not any(isinstance(each, PressTrace) for of_it in told for each in of_it):
+    pressed = any(isinstance(each, PressTrace) for of_it in told for each in of_it)
+    if part.kind is not Parallel.PIPELINE and not pressed:
         return counts
     return {name: count for name, count in counts.items() if name not in _OF_CACHE}
 
