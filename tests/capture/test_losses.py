@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from tests.capture.recording import DONE, bound, finished, gaps, rows, started
 
-from weighbridge.capture import reader
-from weighbridge.capture import recorder as recorder_module
+from weighbridge.capture import living, reader
 from weighbridge.capture.file_journal import FileJournal
 from weighbridge.capture.journal import JournalHeader, NoJournal, new_path
 from weighbridge.capture.keeper import keep
@@ -203,7 +202,7 @@ def test_a_closed_recorder_that_lost_nothing_is_let_go(tmp_path: Path) -> None:
         recorder.close()
     del recorder
     gc.collect()
-    known = {*recorder_module._living, *recorder_module._closed}
+    known = [each for each in (*living.living, *living.closed) if isinstance(each, Recorder)]
     assert not [held for held in known if held.spool.is_relative_to(tmp_path)]
 
 

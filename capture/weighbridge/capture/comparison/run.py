@@ -78,7 +78,8 @@ def plan_of(given: Mapping[str, Any], model: Any, tokenizer: Any) -> Plan:
     held = prompts(given["prompts"], tokenizer, Shape.of(model).vocabulary)
     return Plan(
         model, tokenizer, given["model_name"], settings(given["strategies"]), tuple(held),
-        given["max_new_tokens"], given["seed"], given.get("forced", True), None if given.get("meaning") is None else Meaning(given["meaning"]),
+        given["max_new_tokens"], given["seed"], given.get("forced", True),
+        None if given.get("meaning") is None else Meaning(given["meaning"]),
     )  # fmt: skip
 
 
