@@ -19,6 +19,7 @@ from weighbridge.capture.file_journal import FileJournal
 from weighbridge.capture.journal import JournalHeader, NoJournal, new_path
 from weighbridge.capture.keeper import keep
 from weighbridge.capture.losses import Loss, Losses, gap_of, gap_slot
+from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.sealing import seal_spool
 from weighbridge.schemas.enumerations import Ended, GapReason
 from weighbridge.schemas.segment import read_table
