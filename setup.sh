@@ -192,7 +192,8 @@ kvpress)
     install_kvpress
     # Asked for by name, none of them is skipped.
     export WEIGHBRIDGE_KVPRESS=1 PYTHONPATH="$(cd "$VENV" && pwd)/kvpress" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-    in_memory "$VENV/bin/pytest" -q -n 0 -m system "$@" tests/capture/adapters/test_kvpress.py tests/capture/adapters/test_kvpress_scripted.py
+    in_memory "$VENV/bin/pytest" -q -n 0 -m system "$@" tests/capture/adapters/test_kvpress.py \
+        tests/capture/adapters/test_kvpress_scripted.py tests/capture/test_comparison_presses.py
     ;;
 vllm)
     install pipeline,report,ids,postgres,models,serving,peers,dev

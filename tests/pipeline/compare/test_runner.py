@@ -32,6 +32,11 @@ def test_what_a_runner_says_and_how_it_ended_comes_back() -> None:
     assert _ended([sys.executable, "-c", "raise SystemExit(3)"], {"a": "x" * 1_000_000}) == (3, "")
 
 
+def test_packages_come_first_in_its_environment(tmp_path: Path) -> None:
+    (tmp_path / "apart.py").write_text("raise SystemExit(7)")
+    assert _ended([sys.executable, "-c", "import apart"], {}, str(tmp_path)) == (7, "")
+
+
 def test_its_pipe_is_open_while_somebody_waits() -> None:
     """A process that ends with its standard input, and finds it open, ends by itself."""
     words = (

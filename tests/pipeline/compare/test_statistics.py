@@ -187,3 +187,18 @@ def test_judgements_keep_their_rates() -> None:
             told[loss, ruling.judgement] = told.get((loss, ruling.judgement), 0) + 1
     assert told.get((0.02, Judgement.NOT_WORSE), 0) <= 3
     assert told[0.06, Judgement.WORSE] >= 24
+
+
+def test_the_interval_that_is_shown_is_the_one_that_decides() -> None:
+    few = paired([-1.0] * 3 + [1.0] + [0.0] * 96, worst=1.0, decides=True)
+    low, high = few.limits
+    assert few.passes is not None
+    assert few.passes.score(low or 0) == pytest.approx(1.96, abs=0.001)
+    assert few.passes.score(high or 0) == pytest.approx(-1.96, abs=0.001)
+    values = -np.random.default_rng(6).lognormal(0, 1.2, 80)
+    skewed = paired(values.tolist(), worst=None, decides=True)
+    low, high = skewed.limits
+    one, other = skewed.ratios.limits(skewed.mean or 0, 0.025)
+    assert (low, high) == (min(one, skewed.low or 0), max(other, skewed.high or 0)), "the wider of both on either side"
+    assert skewed.p_not_below(low or 0) == pytest.approx(0.025, abs=0.003)
+    assert paired([0.5], worst=1.0, decides=True).limits == (None, None)

@@ -78,6 +78,18 @@ class Paired:
             return self._unseen(bound) if bound > self.mean else 1.0
         return 1.0 - self._level_at(bound)
 
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The interval as it decides: the wider of both, or of pairs that pass or not that of the score."""
+        if self.mean is None or self.low is None or self.high is None:
+            return self.low, self.high
+        if self.passes is not None:
+            return self.passes.limits((1 - self.level) / 2)
+        if not len(self.ratios.draws):
+            return self.low, self.high
+        low, high = self.ratios.limits(self.mean, (1 - self.level) / 2)
+        return min(low, self.low), max(high, self.high)
+
     def p_zero(self) -> float | None:
         """How compatible the data are with no difference, two-sided."""
         below, above = self.p_below(0.0), self.p_above(0.0)

@@ -73,7 +73,7 @@ class Gate:
 
 def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None, float | None]:
     """Loss by a measure, with its limits: what is worse is above zero, whichever way the measure points."""
-    mean, low, high = found.mean, found.low, found.high
+    mean, (low, high) = found.mean, found.limits
     if measure.better < 0:
         return mean, low, high
     # Taken from nought, so that no loss is not written as minus nothing.

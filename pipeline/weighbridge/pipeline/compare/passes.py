@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 _NORMAL = NormalDist()
+_STEPS = 40  # halvings of the range of shares: more digits than a number has to show
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,18 @@ class Passes:
         """
         allowed = min(1.0, max(0.0, self.won / self.pairs - bound))
         return max(_NORMAL.cdf(self.score(bound)), at_least(self.lost, self.pairs, allowed))
+
+    def limits(self, tail: float) -> tuple[float, float]:
+        """Shares won less lost that the score leaves open; it falls as the share it is held against grows."""
+        z = _NORMAL.inv_cdf(1 - tail)
+        return self._where(z), self._where(-z)
+
+    def _where(self, score: float) -> float:
+        low, high = -1.0, 1.0
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.score(middle) > score else (low, middle)
+        return (low + high) / 2
 
     def score(self, bound: float) -> float:
         """Tango's statistic, standard normal where the share won less lost is `bound`; 0 < |bound| < 1."""

@@ -47,7 +47,8 @@ def run(plan: Plan, folder: Path, key_file: Path, keys: Mapping[str, Any]) -> No
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} is not empty; name a new folder for the run")
-    code, said = _ended([sys.executable, "-m", MODULE, str(folder), str(key_file), WHILE_OPEN], plan.told(keys))
+    command = [plan.python or sys.executable, "-m", MODULE, str(folder), str(key_file), WHILE_OPEN]
+    code, said = _ended(command, plan.told(keys), plan.packages)
     if code == _REFUSED:
         raise ConfigError((said.strip().splitlines() or ["the plan cannot be run"])[-1])
     if code:
@@ -60,16 +61,19 @@ def run(plan: Plan, folder: Path, key_file: Path, keys: Mapping[str, Any]) -> No
         )
 
 
-def _ended(command: Sequence[str], plan: Mapping[str, Any]) -> tuple[int, str]:
+def _ended(command: Sequence[str], plan: Mapping[str, Any], packages: str | None = None) -> tuple[int, str]:
     """Wait for a runner; its code and what it said last.
 
     Its standard input stays open as long as this process waits. However this one ends, the system closes it, and the
     runner ends as well: nothing is left that computes for nobody.
     """
+    around = {**os.environ, **_OFFLINE}
+    if packages is not None:
+        around["PYTHONPATH"] = os.pathsep.join(each for each in (packages, around.get("PYTHONPATH")) if each)
     with (
         tempfile.TemporaryFile() as words,
         subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words, env={**os.environ, **_OFFLINE}
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words, env=around
         ) as process,
     ):
         assert process.stdin is not None

@@ -32,6 +32,11 @@ class Studentised:
         """How compatible the data are with a mean that lies `distance` lower; small means it is above that."""
         return self._share(int(np.searchsorted(-self.draws[::-1], -self._ratio(distance), "right")))
 
+    def limits(self, mean: float, tail: float) -> tuple[float, float]:
+        """The interval that leaves out so much on either side."""
+        low, high = np.quantile(self.draws, (tail, 1 - tail))
+        return mean - float(high) * self.error, mean - float(low) * self.error
+
     def p_above(self, distance: float) -> float:
         """Likewise of one that lies `-distance` higher."""
         return self._share(int(np.searchsorted(self.draws, self._ratio(distance), "right")))
