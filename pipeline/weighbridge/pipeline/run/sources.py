@@ -104,8 +104,7 @@ def fetch(
 def _one(home: Home, source: Source, now: datetime, env: Mapping[str, str]) -> IngestResult:
     place = _place(source, env)
     names = ("importer", "mapping", "provider", "model", "tenant", "task")
-    told: dict[str, Any] = {name: source.get(name) for name in names}
-    intake = Intake(day=now.date(), **told)
+    intake = Intake(day=now.date(), **{name: source.get(name) for name in names})
     if source["kind"] == "litellm":
         return pull_rows(home, intake, place, label=source["name"], since=source.get("since"), now=now).result
     path = Path(place)

@@ -235,7 +235,9 @@ def test_the_way_files_lie_and_how_much_is_held_change_no_digit(
     expected = slow(lake, month)
     lay(lake)
     (tmp_path / "spill").mkdir()
-    limits = Limits(tmp_path / "spill", rows=rows, stretch=rows, keys=rows * 2, held=rows * 3, aside=rows)
+    limits = Limits(
+        tmp_path / "spill", rows=rows, stretch=rows, keys=rows * 2, figures=rows * 2, held=rows * 3, aside=rows
+    )
     found = in_order(merged(lake, *both(lake), month=month, limits=limits))
     assert_frame_equal(found, expected)
     assert found["kind"].n_unique() >= 5
@@ -261,7 +263,7 @@ def test_row_groups_that_have_other_keys_than_they_say_are_found_out(
     shuffled(lake)
     monkeypatch.setattr("weighbridge.pipeline.reconcile.overview.merged.footer", lambda *given: said[given[2].address])
     (tmp_path / "spill").mkdir()
-    limits = Limits(tmp_path / "spill", rows=20, stretch=20, keys=40, held=60)
+    limits = Limits(tmp_path / "spill", rows=20, stretch=20, keys=40, figures=40, held=60)
     assert any(len(each.stretches) > 2 for each in said.values())
     assert_frame_equal(in_order(merged(lake, *both(lake), month=None, limits=limits)), expected)
     assert not list((tmp_path / "spill").iterdir())
@@ -275,7 +277,7 @@ def test_a_file_with_fewer_rows_than_its_commit_says_is_told(world: World, tmp_p
         rows = pl.read_parquet(part.address, hive_partitioning=False)
         rows.head(-1).write_parquet(part.address, row_group_size=16)
     (tmp_path / "spill").mkdir()
-    limits = Limits(tmp_path / "spill", rows=5, stretch=5, keys=40, held=60)
+    limits = Limits(tmp_path / "spill", rows=5, stretch=5, keys=40, figures=40, held=60)
     with pytest.raises(LakeError, match="other rows than its commit says"):
         merged(lake, *both(lake), month=None, limits=limits)
     assert not list((tmp_path / "spill").iterdir())
@@ -293,7 +295,10 @@ def test_rows_without_half_a_key_are_told_by_bucket_as_well(rows: int, world: Wo
     (tmp_path / "spill").mkdir()
     with pytest.raises(LakeError, match="rows without attempt_lo"):
         merged(
-            lake, *both(lake), month=None, limits=Limits(tmp_path / "spill", rows=rows, stretch=rows, keys=40, held=5)
+            lake,
+            *both(lake),
+            month=None,
+            limits=Limits(tmp_path / "spill", rows=rows, stretch=rows, keys=40, figures=40, held=5),
         )
 
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weighbridge.pipeline.reconcile.overview import repeats as module
+from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints
 from weighbridge.pipeline.reconcile.overview.repeats import Repeats
-from weighbridge.pipeline.reconcile.overview.runs import Ints
 
 KEY = st.one_of(st.integers(-4, 4), st.sampled_from((-(2**63), 2**63 - 1)))
 KEYS = st.lists(KEY, max_size=6)
@@ -36,7 +36,7 @@ class Stretch:
     def add_to(self, repeats: Repeats) -> None:
         """As the overview does."""
         alone, told = ([key for key in side if key not in self.plain | self.crowded] for side in self.sides())
-        repeats.add(ints(set(self.attempts)), np.array(alone, np.int64), np.array([*told, *self.crowded], np.int64))
+        repeats.add([ints(set(self.attempts))], np.array(alone, np.int64), np.array([*told, *self.crowded], np.int64))
 
     def sides(self) -> tuple[list[int], list[int]]:
         return self.attempts, self.reports
@@ -99,5 +99,5 @@ def test_many_keys_are_looked_through_a_range_at_a_time(
         repeats = Repeats(tmp_path_factory.mktemp("runs"), at_once)
         days = [np.unique(random.integers(-(2**62), 2**62, 900)) for _ in range(3)]
         for day, again in zip(days, ([], days[0][::90], days[1][5:8]), strict=True):
-            repeats.add(np.union1d(day, np.array(again, np.int64)), days[0][:0], days[0][:0])
+            repeats.add([np.union1d(day, np.array(again, np.int64))], days[0][:0], days[0][:0])
         assert repeats.found().tolist() == sorted([*days[0][::90].tolist(), *days[1][5:8].tolist()])

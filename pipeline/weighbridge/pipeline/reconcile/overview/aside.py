@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import narwhals as nw
 import polars as pl
 
+from weighbridge.pipeline.reconcile.engines.on_polars import engine as polars
 from weighbridge.pipeline.reconcile.frames import collected, frame_of
 from weighbridge.pipeline.reconcile.overview import pairs
 from weighbridge.pipeline.reconcile.overview.keys import LEAD
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
+from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
-from weighbridge.pipeline.reconcile.overview.runs import Ints
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.tables import UNASSIGNED
 
@@ -39,8 +41,8 @@ def sides(attempts: pl.DataFrame, reports: pl.DataFrame, seen: Certain, told: Ce
         attempts, reports: rows as `stretches.Stretch` has them.
         seen, told: what the footers of their files say.
     """
-    alone = collected(pairs.attempt_side(frame_of(attempts), (WHO,), seen))
-    held = collected(pairs.reading_side(frame_of(reports.drop("model")), told))
+    alone = polars().collected(pairs.attempt_side(nw.from_native(attempts.lazy()), (WHO,), seen))
+    held = polars().collected(pairs.reading_side(nw.from_native(reports.drop("model").lazy()), told))
     return {ALONE: alone, TOLD: held.rename({"r_lo": LEAD, "r_hi": "attempt_hi"}).with_columns(reports["model"])}
 
 

@@ -1,8 +1,7 @@
-"""Second halves of the keys of a table, as rows are read: whether they rise, and which of them come more than once.
+"""Second halves of the keys of a table, as rows are read: in order, and which of them come more than once.
 
-A merge-join that is told its rows are sorted does not look again: on rows that are not, it loses matches in silence.
-So every stretch is looked at here, in memory, before it is joined. What comes twice within a stretch is found at once;
-for what comes in two (`repeats`) rising runs are kept, in memory while they are few and on disk from then on.
+What comes twice within some rows is found at once; for what comes in two stretches (`repeats`) rising runs are kept, in
+memory while they are few and on disk from then on.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, in_order
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, Run, in_order
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
@@ -25,12 +23,10 @@ class Look(NamedTuple):
     """What was seen of the second halves of some rows.
 
     Attributes:
-        rising: whether no row's is below that of the row before.
         each: every one once, rising.
         again: those that more than one row has, rising.
     """
 
-    rising: bool
     each: Ints
     again: Ints
 
@@ -43,20 +39,20 @@ def look(rows: pl.DataFrame) -> Look:
     """
     values: Ints = whole(rows)[LEAD].to_numpy()
     if bool((values[1:] > values[:-1]).all()):
-        return Look(True, values, NONE)
+        return Look(values, NONE)
     rising = bool((values[1:] >= values[:-1]).all())
     held = values if rising else in_order(values)
     again = twice(held)
-    return Look(rising, np.unique(held) if len(again) else held, again)
+    return Look(np.unique(held) if len(again) else held, again)
 
 
-def whole(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, each of which has a second half of a key.
+def whole(rows: pl.DataFrame, lead: str = LEAD) -> pl.DataFrame:
+    """The rows, each of which has a second half of a key, whatever it is called there.
 
     Raises:
         LakeError: a row has none.
     """
-    if rows[LEAD].null_count():
+    if rows[lead].null_count():
         raise LakeError(f"there are rows without {LEAD}; nothing is told. Run `weighbridge validate`: it names them.")
     return rows
 
@@ -79,7 +75,7 @@ class Keys:
 
     folder: Path
     name: str
-    at_once: int = AT_ONCE
+    at_once: int
     _held: list[Ints] = field(default_factory=list)
     _size: int = 0
     _away: list[Run] = field(default_factory=list)

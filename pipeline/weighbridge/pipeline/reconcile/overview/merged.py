@@ -1,7 +1,7 @@
 """The overview on one machine: days are joined a stretch at a time; memory does not grow with the rows.
 
     for each day    attempts and reports are read a stretch at a time (`stretches`) and their keys looked at (`keys`);
-                    where both sides rise they are merged, else they are hashed
+                    the two sides are put beside each other by the order of their keys (`meeting`), or joined on DuckDB
     plain pairs     are added up at once (`packed`)
     set aside       what has no plain pair in its day is put beside what other days set aside, by bucket (`spill`)
     the long road   whatever is not one row of either side is matched as in the reconciliation, and added up too
@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -35,15 +34,16 @@ from weighbridge.pipeline.reconcile.match import reports as many
 from weighbridge.pipeline.reconcile.overview import aside, pairs
 from weighbridge.pipeline.reconcile.overview.aside import ALONE, TOLD
 from weighbridge.pipeline.reconcile.overview.groups import P95
-from weighbridge.pipeline.reconcile.overview.keys import LEAD, Look, look
+from weighbridge.pipeline.reconcile.overview.joined import joined, numbered
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, look
 from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
-from weighbridge.pipeline.reconcile.overview.packed import Packed
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
 from weighbridge.pipeline.reconcile.overview.repeats import Repeats
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints
 from weighbridge.pipeline.reconcile.overview.spill import Spill, tried
 from weighbridge.pipeline.reconcile.overview.stretches import ATTEMPT, READING, Cutter, Misplaced, Sided, Stretch
+from weighbridge.pipeline.reconcile.overview.totals.packed import Packed
 from weighbridge.pipeline.reconcile.period import month_of
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.tables import TABLES
@@ -75,20 +75,6 @@ def merged(
             shutil.rmtree(place)
 
 
-class _Joined(NamedTuple):
-    """A stretch, joined.
-
-    Attributes:
-        looks: what was seen of the keys of both sides.
-        plain: its plain pairs, as `Packed.add` takes them; other rows have no group.
-        rest: attempts and reports that have none.
-    """
-
-    looks: tuple[Look, Look]
-    plain: pl.DataFrame
-    rest: dict[str, pl.DataFrame]
-
-
 @dataclass(slots=True)
 class _Work:
     """What is added up, day by day.
@@ -113,7 +99,7 @@ class _Work:
     def __post_init__(self) -> None:
         """Everything that is too much goes into one folder."""
         folder = self.limits.folder
-        self.packed = Packed(folder, self.limits.keys)
+        self.packed = Packed(folder, self.limits.figures)
         self.narrow = Spill(folder, self.limits.aside)
         self.repeats = Repeats(folder, self.limits.keys)
 
@@ -141,14 +127,12 @@ class _Work:
             del stretch
 
     def _stretch(self, stretch: Stretch, known: dict[str, Certain], day: date | None) -> None:
-        joined = tried(lambda: self._joined(stretch, known))
-        stretch.check(joined.looks[0])
-        again = [seen.again for seen in joined.looks]
-        alone, told = (joined.rest[name][LEAD].to_numpy() for name in (ALONE, TOLD))
-        self.repeats.add(joined.looks[0].each, alone, np.concatenate([told, *again]))
-        self._long += again
-        self.packed.add(joined.plain)
-        for name, rows in joined.rest.items():
+        found = joined(stretch, known, self.packed)
+        stretch.check(found.each)
+        alone, told = (found.rest[name][LEAD].to_numpy() for name in (ALONE, TOLD))
+        self.repeats.add(found.each, alone, np.concatenate([told, found.again]))
+        self._long.append(found.again)
+        for name, rows in found.rest.items():
             if self.month is not None:
                 self._aside.append(rows[LEAD].to_numpy())
             self.narrow.add(name, rows.with_columns(day=pl.lit(day, pl.Date)))
@@ -232,53 +216,6 @@ class _Work:
                 own = {name: rows.filter(day=day) for name, rows in held.items()}
                 crowded = pl.Series(np.concatenate([look(rows).again for rows in own.values()])).implode()
                 attempts, reports = (own[name].filter(~pl.col(LEAD).is_in(crowded)) for name in _WIDE)
-                rows = _numbered(attempts, reports, dict.fromkeys(_WIDE, pairs.NOTHING), rising=False)
+                rows = numbered(attempts, reports, dict.fromkeys(_WIDE, pairs.NOTHING))
                 out.append(rows.select("group", *pairs.FIGURES).drop_nulls("group"))
         return pl.concat(out)
-
-    def _joined(self, stretch: Stretch, known: dict[str, Certain]) -> _Joined:
-        """The plain pairs of a stretch, and the rest of both sides."""
-        attempts, reports = stretch.attempts, stretch.reports.collect(engine="streaming")
-        looks = look(attempts), look(reports)
-        again = np.union1d(looks[0].again, looks[1].again)
-        if len(again):
-            once = ~pl.col(LEAD).is_in(pl.Series(again).implode())
-            attempts, reports = attempts.filter(once), reports.filter(once)
-        rising = all(each.rising for each in looks)
-        rows = _numbered(attempts, reports, known, rising=rising)
-        plain, lone = rows["group"].count(), [rows[f"aside_{key}"].drop_nulls() for key in (LEAD, "r_lo")]
-        if [plain + each.len() for each in lone] != [attempts.height, reports.height]:
-            raise LakeError(
-                f"{self.lake.root}: joining {attempts.height:,} attempts and {reports.height:,} readings lost or made "
-                "rows; nothing is told. Run `weighbridge validate`."
-            )
-        values = [each.each if rising and not len(again) else None for each in looks]
-        own, other = map(_rows_of, (attempts, reports), lone, values)
-        return _Joined(
-            looks, rows.select("group", *pairs.FIGURES), aside.sides(own, other, known[ATTEMPT], known[READING])
-        )
-
-
-def _numbered(
-    attempts: pl.DataFrame, reports: pl.DataFrame, known: dict[str, Certain], *, rising: bool
-) -> pl.DataFrame:
-    left = attempts.lazy().select(*pairs.attempt_read(known[ATTEMPT]), WHO)
-    right = reports.lazy().select(pairs.reading_read(known[READING]))
-    if rising:
-        left, right = left.set_sorted(LEAD), right.set_sorted(LEAD)
-    seen = pairs.attempt_side(frame_of(left), (WHO,), known[ATTEMPT])
-    told = pairs.reading_side(frame_of(right), known[READING])
-    return collected(pairs.numbered(pairs.paired(seen, told, (WHO,)), WHO))
-
-
-def _rows_of(side: pl.DataFrame, keys: pl.Series, values: Ints | None) -> pl.DataFrame:
-    """The rows with these keys, each of which has one.
-
-    Args:
-        side: the rows.
-        keys: second halves of their keys.
-        values: those of all rows, where they rise; else null.
-    """
-    if values is None:
-        return side.filter(pl.col(LEAD).is_in(keys.implode()))
-    return side[np.searchsorted(values, keys.to_numpy())]

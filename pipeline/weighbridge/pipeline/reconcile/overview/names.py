@@ -18,9 +18,9 @@ from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.footer import columns
 from weighbridge.pipeline.lake.place import Place
+from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints
 from weighbridge.pipeline.reconcile.overview.pairs import STEP
-from weighbridge.pipeline.reconcile.overview.percentiles import MOST_GROUPS
-from weighbridge.pipeline.reconcile.overview.runs import Ints
+from weighbridge.pipeline.reconcile.overview.totals.percentiles import MOST_GROUPS
 from weighbridge.schemas.errors import ConfigError
 
 WHO = "who"

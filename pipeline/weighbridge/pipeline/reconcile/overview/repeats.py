@@ -1,8 +1,9 @@
 """Second halves of keys that make a plain pair doubtful: they come again in another stretch, or on another day.
 
 A plain pair has one attempt and one report of one key, so the keys of all attempts stand for those of the reports in
-them, and of reports only those are kept that were set aside: half the keys, of which rising runs are merged at a tenth
-of the cost of a group-by. Memory does not grow with the rows, for that is done a range of keys at a time.
+them, and of reports only those are kept that were set aside. Runs rise, and each has a key once: what two of them have
+is found with a table of marks (`shared`), at a fraction of what merging them takes. Memory does not grow with the rows,
+for that is done a range of keys at a time.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from weighbridge.pipeline.reconcile.overview.keys import Keys, twice
-from weighbridge.pipeline.reconcile.overview.packed import AT_ONCE
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, cut, merged, values_between
+from weighbridge.pipeline.reconcile.overview.keys import Keys
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, cut, merged, values_between
+from weighbridge.pipeline.reconcile.overview.numbers.shared import Marks
 
-# Keys merged at a time: what stays near the processor merges twice as fast; fewer reads where they are on disk.
-_PIECE, _PIECE_AWAY = 2**18, 2**21
+# Keys held at a time, 96 MiB: those of a month of most hosts do not go to disk.
+AT_ONCE = 12 * 2**20
+# Keys looked through at a time: what stays near the processor is done sooner; fewer reads where they are on disk.
+_PIECE, _PIECE_AWAY = 2**17, 2**20
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -46,15 +49,16 @@ class Repeats:
             Keys(self.folder, name, self.at_once) for name in names
         )
 
-    def add(self, attempts: Ints, alone: Ints, told: Ints) -> None:
+    def add(self, attempts: Sequence[Ints], alone: Ints, told: Ints) -> None:
         """Add a stretch.
 
         Args:
-            attempts: keys of all its attempts, each once and rising.
+            attempts: keys of all its attempts, each once and rising, in pieces.
             alone: those of them that have no plain pair, in any order.
             told: keys of its reports that have none, and any that one of its sides has more than once, in any order.
         """
-        self._attempts.add(attempts)
+        for piece in attempts:
+            self._attempts.add(piece)
         self._alone.add(np.unique(alone))
         self._told.add(np.unique(told))
 
@@ -75,24 +79,29 @@ class Repeats:
         piece = _PIECE if all(run.path is None for run in runs) else _PIECE_AWAY
         pieces = -(-sum(run.size for run in runs) // min(self.at_once, piece))
         values = values_between(runs, pieces)
-        return np.concatenate([NONE, *map(_again, *(map(merged, cut(side, values)) for side in sides))])
+        marks = Marks()
+        parts = (cut(side, values) for side in sides)
+        return np.concatenate([NONE, *(_again(marks, *piece) for piece in zip(*parts, strict=True))])
 
 
-def _again(attempts: Ints, alone: Ints, told: Ints, beside: Ints) -> Ints:
-    """What `Repeats.found` says of a range of keys: all of them, rising."""
-    met = told[_among(told, attempts)]
+def _again(
+    marks: Marks, attempts: Sequence[Ints], alone: Sequence[Ints], told: Sequence[Ints], beside: Sequence[Ints]
+) -> Ints:
+    """What `Repeats.found` says of a range of keys: all of them, rising; from the runs of each kind."""
+    lone = merged(told)
+    met = lone[_among(lone, attempts)]
     found: Sequence[Ints] = (
-        twice(attempts),
-        twice(told),
+        marks.shared(attempts),
+        marks.shared(told),
         met[~_among(met, alone)],
-        beside[_among(beside, attempts)],
+        marks.shared_between(attempts, beside),
     )
     return np.unique(np.concatenate(found))
 
 
-def _among(values: Ints, rising: Ints) -> Mask:
-    """Which of some values are among rising numbers."""
-    if not len(rising):
-        return np.zeros(len(values), np.bool_)
-    met: Mask = rising.take(np.searchsorted(rising, values), mode="clip") == values
+def _among(values: Ints, runs: Sequence[Ints]) -> Mask:
+    """Which of some values are in any of some rising runs."""
+    met = np.zeros(len(values), np.bool_)
+    for rising in runs:
+        met |= rising.take(np.searchsorted(rising, values), mode="clip") == values
     return met

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.lake.files import Part
@@ -24,9 +23,11 @@ from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.lake.words import files
 from weighbridge.pipeline.reconcile.overview import pairs
-from weighbridge.pipeline.reconcile.overview.keys import LEAD, Look, whole
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, whole
 from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
+from weighbridge.pipeline.reconcile.overview.numbers.columns import Rising
+from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
 from weighbridge.pipeline.reconcile.overview.spill import Spill
 
@@ -55,15 +56,16 @@ class Stretch:
     least: int | None = None
     until: int | None = None
 
-    def check(self, seen: Look) -> None:
-        """See that the attempts lie where the file says.
+    def check(self, keys: Sequence[Ints]) -> None:
+        """See that the attempts, whose keys are these, rising, in pieces, lie where the file says.
 
         Raises:
             Misplaced: they do not.
         """
-        if self.source is None or not len(seen.each):
+        held = [piece for piece in keys if len(piece)]
+        if self.source is None or not held:
             return
-        first, last = int(seen.each[0]), int(seen.each[-1])
+        first, last = int(held[0][0]), int(held[-1][-1])
         if (self.least is not None and first < self.least) or (self.until is not None and last >= self.until):
             raise Misplaced(self.source)
 
@@ -205,9 +207,9 @@ class _Following:
         if until is None:
             self._left = None
             return rows
-        keys = rows[LEAD].to_numpy()
-        if bool((keys[1:] >= keys[:-1]).all()):
-            place = int(np.searchsorted(keys, until))
+        keys = Rising.of(rows[LEAD])
+        if keys.rise():
+            (place,) = keys.places([until])
             mine, self._left = rows[:place], rows[place:]
         else:
             mine, self._left = rows.filter(pl.col(LEAD) < until), rows.filter(pl.col(LEAD) >= until)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints
 
 _BITS = 9
 PAGE = 2**_BITS
@@ -20,6 +20,8 @@ PAGE = 2**_BITS
 MOST_PAGES = 2**14
 # As many rows as this are sorted before a page is made for them.
 ENOUGH = 64
+# Rows that ask for pages together, for asking takes as long for one row as for some thousands.
+TOGETHER = 2**12
 # Places of pages, by group and figure: 32 MiB at most, and figures beyond so many pages have none.
 _MOST_PLACES = 2**21
 _MOST_WIDE = 64
@@ -36,15 +38,20 @@ class Tally:
     Attributes:
         pages: how many are made at most.
         enough: how many rows have to ask for a page before it is made.
+        together: rows that found no page ask together once they are so many.
     """
 
     pages: int = MOST_PAGES
     enough: int = ENOUGH
+    together: int = TOGETHER
     # By group and page of the figure: where its counts begin, -1 where there are none; and how many rows asked for it.
     _pages: Ints = field(default_factory=lambda: np.full((64, 4), -1, np.int64))
     _asked: Ints = field(default_factory=lambda: np.zeros((64, 4), np.int64))
     _counts: Ints = field(init=False)
     _made: int = 0
+    # Places of rows that found no page and did not ask yet, and how many rows these are.
+    _noted: list[Ints] = field(default_factory=list)
+    _wanted: int = 0
 
     def __post_init__(self) -> None:
         """All counts are nought."""
@@ -54,9 +61,10 @@ class Tally:
         """Count rows by their group, which is not below nought, and figure; the places of those that found no page."""
         if not len(group):
             return NONE
-        self._make_room(int(group.max()), int(figure.max()) >> _BITS)
+        largest, most = int(group.max()), int(figure.max())
+        self._make_room(largest, most >> _BITS)
         groups, wide = self._pages.shape
-        if group.max() < groups and figure.min() >= 0 and figure.max() < wide << _BITS:
+        if largest < groups and figure.min() >= 0 and most < wide << _BITS:
             return self._counted(group, figure)
         inside = (group < groups) & (figure >= 0) & (figure < wide << _BITS)
         own = np.flatnonzero(inside)
@@ -86,16 +94,27 @@ class Tally:
             places = group[near] * wide
             places += figure[near] >> _BITS
             cells = pages.take(places)
-            if int(cells.min()) < 0 and self._made < self.pages:
-                self._ask(places[cells < 0])
+            if int(cells.min()) < 0 and self._wanting(places[cells < 0]):
                 cells = pages.take(places)
-            lacking = np.flatnonzero(cells < 0)
+            found = cells >= 0
             cells += figure[near] & (PAGE - 1)
-            if len(lacking):
-                rest.append(start + lacking)
-                cells = np.delete(cells, lacking)
+            if not found.all():
+                rest.append(start + np.flatnonzero(~found))
+                cells = cells[found]
             np.add.at(self._counts, cells, 1)
         return np.concatenate(rest)
+
+    def _wanting(self, places: Ints) -> bool:
+        """Note the places of rows that found no page, and ask for pages once they are many; whether that was done."""
+        if self._made >= self.pages:
+            return False
+        self._noted.append(places)
+        self._wanted += len(places)
+        if self._wanted < self.together:
+            return False
+        self._ask(np.concatenate(self._noted))
+        self._noted, self._wanted = [], 0
+        return True
 
     def _ask(self, places: Ints) -> None:
         """Make the pages that enough rows have asked for, while there is room."""
@@ -113,6 +132,9 @@ class Tally:
         if page >= wide:
             wide = min(2 ** (page + 1).bit_length(), _MOST_WIDE, _MOST_PLACES // groups)
         if (groups, wide) != self._pages.shape:
+            # Their places are those of the table as it is.
+            self._ask(np.concatenate([NONE, *self._noted]))
+            self._noted, self._wanted = [], 0
             self._pages = _wider(self._pages, groups, wide, -1)
             self._asked = _wider(self._asked, groups, wide, 0)
 

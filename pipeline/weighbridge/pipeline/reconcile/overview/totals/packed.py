@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.reconcile.engines.sums import beyond
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, Run, cut, in_order, merged, values_between
 from weighbridge.pipeline.reconcile.overview.pairs import FIGURES
-from weighbridge.pipeline.reconcile.overview.percentiles import (
+from weighbridge.pipeline.reconcile.overview.totals.percentiles import (
     BITS,
     MOST_GROUPS,
     SHIFT,
@@ -25,21 +26,20 @@ from weighbridge.pipeline.reconcile.overview.percentiles import (
     percentiles,
     together,
 )
-from weighbridge.pipeline.reconcile.overview.percentiles import packed as packed_as_one
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints, Run, cut, in_order, merged, values_between
-from weighbridge.pipeline.reconcile.overview.tally import Tally
+from weighbridge.pipeline.reconcile.overview.totals.percentiles import packed as packed_as_one
+from weighbridge.pipeline.reconcile.overview.totals.summed import Few, Plain, Summed
+from weighbridge.pipeline.reconcile.overview.totals.tally import Tally
 
 # Packed numbers held at a time, 8 bytes each, and as many again while they are sorted.
 AT_ONCE = 2_000_000
 _LARGEST_SUM = 2**63
-# Whole numbers below this are exact as floats.
-_EXACT = 2**53
-_NEAR = 2**16
 # Rows of sums that are held before they are added up.
 _SUMS = 2**16
 _KNOWN = tuple(f"known_{name}" for name in FIGURES)
 _COUNTED = ("attempts", *FIGURES, *_KNOWN)
 _WIDE = {"group": pl.Int64, **dict.fromkeys(_COUNTED, pl.Int128)}
+# Rows as `Packed.add` takes them, none of them.
+NO_ROWS = pl.DataFrame(schema={"group": pl.Int64, **dict.fromkeys(FIGURES, pl.Int64)})
 
 
 @dataclass(slots=True)
@@ -55,6 +55,7 @@ class Packed:
     folder: Path
     at_once: int = AT_ONCE
     tally: Tally = field(default_factory=Tally)
+    _plain: Summed = field(default_factory=Summed)
     _sums: list[pl.DataFrame] = field(default_factory=list)
     # What they were added up to so far, as 128-bit numbers.
     _summed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_WIDE))
@@ -75,9 +76,25 @@ class Packed:
         held = rows.drop_nulls("group") if rows["group"].null_count() else rows
         if held.is_empty():
             return
-        sums = _at_once(held)
-        self._sum(_added(held) if sums is None else sums)
-        group, output = _known(held)
+        if any(held[name].null_count() for name in FIGURES):
+            self._sum(_added(held))
+            self._count(*_known(held))
+        else:
+            group, *figures = (held[name].to_numpy() for name in ("group", *FIGURES))
+            self.add_plain(Plain(group, figures[0], figures[1], Few.of(figures[2]), Few.of(figures[3])))
+
+    def add_plain(self, rows: Plain) -> None:
+        """The same of rows of which every figure is known."""
+        if not len(rows.group):
+            return
+        if not self._plain.add(rows):
+            self._drain()
+            if not self._plain.add(rows):
+                self._sum(_added(rows.frame()))
+        self._count(rows.group, rows.output)
+
+    def _count(self, group: Ints, output: Ints) -> None:
+        """Count figures, or hold them until they are sorted."""
         rest = self.tally.add(group, output)
         self._held.append(packed_as_one(group[rest], output[rest]))
         self._size += len(rest)
@@ -97,6 +114,7 @@ class Packed:
         Raises:
             SumError: a sum is beyond 64 bits.
         """
+        self._drain()
         self._sum_up()
         sums = self._summed.filter(pl.col("attempts") != 0)
         for name in ("attempts", *FIGURES):
@@ -109,6 +127,11 @@ class Packed:
             *(pl.when(pl.col(f"known_{name}") > 0).then(pl.col(name).cast(pl.Int64)).alias(name) for name in FIGURES),
         )
         return told.join(self._percentiles(), on="group", how="left").sort("group")
+
+    def _drain(self) -> None:
+        held = self._plain.drained()
+        known = dict.fromkeys(_KNOWN, held["attempts"])
+        self._sum(pl.DataFrame(held | known, schema=dict.fromkeys(("group", *_COUNTED), pl.Int64)))
 
     def _sum(self, sums: pl.DataFrame) -> None:
         """Add the sums of some rows; as many are held as there are groups, or a few more."""
@@ -176,31 +199,3 @@ def _added(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _ends(name: str) -> tuple[pl.Expr, pl.Expr]:
     return pl.col(name).min().alias(f"least_{name}"), pl.col(name).max()
-
-
-def _at_once(rows: pl.DataFrame) -> pl.DataFrame | None:
-    """The same in one pass, groups being places; null where a figure is unknown, or a sum too large to be exact."""
-    if any(rows[name].null_count() for name in FIGURES):
-        return None
-    size = int(rows["group"].max()) + 1  # type: ignore[arg-type]
-    # As many rows at a time as stay near the processor, but never fewer than there are places.
-    step, largest = max(_NEAR, size), 0
-    told = {name: np.zeros(size) for name in ("attempts", *FIGURES)}
-    groups, columns = rows["group"].to_numpy(), {name: rows[name].to_numpy() for name in FIGURES}
-    for start in range(0, rows.height, step):
-        group = groups[start : start + step]
-        told["attempts"] += np.bincount(group, minlength=size)
-        for name in FIGURES:
-            figures, own = columns[name][start : start + step], group
-            largest = max(largest, int(figures.max()), -int(figures.min()))
-            if name.endswith("difference"):
-                # Nearly all of them are nought.
-                other = np.flatnonzero(figures)
-                figures, own = figures[other], group[other]
-            told[name] += np.bincount(own, figures, size)
-    if largest >= SHIFT or largest * rows.height >= _EXACT:
-        return None
-    met = np.flatnonzero(told["attempts"])
-    out: dict[str, Ints] = {"group": met, **{name: sums[met].astype(np.int64) for name, sums in told.items()}}
-    out |= dict.fromkeys(_KNOWN, out["attempts"])
-    return pl.DataFrame(out, schema=dict.fromkeys(out, pl.Int64))

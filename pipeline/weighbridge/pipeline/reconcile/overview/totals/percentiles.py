@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from weighbridge.pipeline.reconcile.overview.groups import PERCENT
-from weighbridge.pipeline.reconcile.overview.runs import NONE, Ints
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints
 from weighbridge.schemas.errors import LakeError
 
 BITS = 42

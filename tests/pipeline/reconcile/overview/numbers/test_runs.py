@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weighbridge.pipeline.reconcile.overview import runs as module
-from weighbridge.pipeline.reconcile.overview.runs import Ints, Run, cut, merged, values_between
+from weighbridge.pipeline.reconcile.overview.numbers import runs as module
+from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints, Run, cut, merged, values_between
 
 ENDS = (-(2**63), 2**63 - 1)
 NUMBERS = st.lists(st.one_of(st.integers(-4, 4), st.integers(-90, 90), st.sampled_from(ENDS)), max_size=40)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from weighbridge.pipeline.reconcile.overview.packed import Packed
 from weighbridge.pipeline.reconcile.overview.pairs import FIGURES
+from weighbridge.pipeline.reconcile.overview.totals.packed import Packed
 from weighbridge.schemas.errors import LakeError, SumError
 
 ROW = st.tuples(

@@ -1,0 +1,1 @@
+"""Sums and percentiles of rows in groups that are numbers."""
