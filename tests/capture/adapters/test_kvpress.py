@@ -18,12 +18,13 @@ import pytest
 from weighbridge.capture import layout
 from weighbridge.capture.adapters import kvpress as adapter
 from weighbridge.capture.adapters import transformers as generation
+from weighbridge.capture.adapters._counts import UNKNOWN
 from weighbridge.capture.context import Context
 from weighbridge.capture.keys import KeyFolder
 from weighbridge.capture.recorder import Limits, Recorder
 from weighbridge.schemas.enumerations import Axis, Encoding, Operation
 from weighbridge.schemas.errors import ConfigError
-from weighbridge.schemas.trace import StateEvent, Trace, fold, over_budget, replay, rows
+from weighbridge.schemas.trace import StateEvent, Trace, fold, merges, over_budget, replay, rows
 
 pytestmark = pytest.mark.system
 LAYERS, HEADS, PROMPT, NEW = 4, 2, 256, 40
@@ -101,18 +102,28 @@ def presses(kvpress: Any) -> dict[str, Any]:
             kvpress.DecodingPress(kvpress.KnormPress(), compression_interval=8, target_size=96),
         ),
         "merging": kvpress.MergingPress(kvpress.KnormPress(0.5)),
+        "merging-some": kvpress.MergingPress(
+            kvpress.SnapKVPress(0.3, window_size=16), similarity_threshold=0.1, merge_fraction=0.5
+        ),
+        "composed-merging": kvpress.ComposedPress(
+            [kvpress.KnormPress(0.25), kvpress.MergingPress(kvpress.KeyDiffPress(0.25))]
+        ),
+        "cam": kvpress.CAMPress(kvpress.KnormPress(), compression_interval=8, target_size=192),
+        "dms": kvpress.DMSPress(kvpress.KnormPress(), threshold=-1.3, sliding_window_size=32),
+        "dms-decoding": kvpress.DMSPress(kvpress.KnormPress(), threshold=-1.3, sliding_window_size=32, decoding=True),
     }
 
 
 NAMES = (
     "snapkv streaming expected tova knorm keydiff random lagkv pyramid observed think adakv adakv-knorm criticaladakv "
     "criticalkv chunkkv chunk block composed rerotated simlayer per-layer decoding decoding-snapkv prefill-decoding "
-    "merging"
+    "merging merging-some composed-merging cam dms dms-decoding"
 ).split()
-EAGER = ("observed",)
-MASKING = ("adakv", "adakv-knorm", "criticaladakv")
+EAGER = ("observed", "cam")
+MASKING = ("adakv", "adakv-knorm", "criticaladakv", "dms", "dms-decoding")
+MERGING = ("merging", "merging-some", "composed-merging")
 # Rows that lie in the cache otherwise than they were written: rotated, zeroed or masked keys, merged values.
-BY_VALUES, BY_KEYS = ("rerotated", "think", *MASKING), ("merging",)
+BY_VALUES, BY_KEYS = ("rerotated", "think", *MASKING), (*MERGING, "cam")
 
 
 class Written:
@@ -197,7 +208,11 @@ def test_what_is_told_is_what_lies_in_the_cache(name: str, kvpress: Any, model: 
     assert (state.contradictions, state.unknown) == (0, set())
     counts = trace.counts()
     assert counts["kv_kept"] == state.entries == sum(layer.keys.shape[2] * HEADS for layer in cache.layers)
-    assert counts["kv_appended"] - counts["kv_evicted"] == counts["kv_kept"]
+    merged = 0 if name == "cam" else counts["kv_merged"]
+    assert counts["kv_appended"] - counts["kv_evicted"] - merged == counts["kv_kept"]
+    assert merged == sum(event.n_members for event in events if event.op is Operation.MERGE)
+    assert (merged > 0) == (name in MERGING)
+    assert (counts["kv_merged"] == UNKNOWN) == (name == "cam"), "it divides a value among several"
     assert counts["kv_appended"] == LAYERS * HEADS * (PROMPT + NEW - 1)
     masks = {key: row for event in events if event.op is Operation.MASK for key, row in (rows(event, {}) or {}).items()}
     assert bool(masks) == (name in MASKING)
@@ -205,10 +220,48 @@ def test_what_is_told_is_what_lies_in_the_cache(name: str, kvpress: Any, model: 
         for layer in ours.model.layers:
             batch, head, position = (part.tolist() for part in layer.self_attn.masked_key_indices)
             told = {
-                (0, h, p) for h in range(HEADS) for p in range(PROMPT) if masks[layer.self_attn.layer_idx, h] >> p & 1
+                (0, h, p)
+                for h in range(HEADS)
+                for p in range(PROMPT + NEW)
+                if masks[layer.self_attn.layer_idx, h] >> p & 1
             }
             assert told == set(zip(batch, head, position, strict=True))
     assert (counts["attended"] == counts["attended_dense"]) == (name == "think")
+
+
+@pytest.mark.parametrize("name", ["merging", "merging-some"])
+def test_values_are_told_to_have_gone_where_they_are_found(
+    name: str, kvpress: Any, model: Callable[[str], Any]
+) -> None:
+    """The value of each survivor is, in the cache, that of its own and of what is told to have gone into it."""
+    import torch  # noqa: PLC0415
+
+    press, written = presses(kvpress)[name], Written()
+    with adapter.install(press) as watched, written.watching():
+        result = run(model("sdpa"), press)
+    told = {
+        key: went for event in events_of(watched.traces[0]) if event.op is Operation.MERGE
+        for key, went in (merges(event, {}) or {}).items()
+    }  # fmt: skip
+    for index, layer in enumerate(result.past_key_values.layers):
+        keys, values = (torch.cat([each[part] for each in written.rows[id(layer)]], 2)[0] for part in (0, 1))
+        for head in range(HEADS):
+            of_position = {_bits(row): place for place, row in enumerate(keys[head])}
+            kept = [of_position[_bits(row)] for row in layer.keys[0, head]]
+            went = told[index, head]
+            assert not set(went) & set(kept)
+            assert set(went.values()) <= set(kept)
+            alike = torch.nn.functional.normalize(keys[head], dim=-1)
+            norms = values[head].norm(dim=-1)
+            for row, place in enumerate(kept):
+                sources = [source for source, target in went.items() if target == place]
+                if not sources:
+                    assert torch.equal(layer.values[0, head, row], values[head, place])
+                    continue
+                weights = (alike[sources] @ alike[place]) * norms[sources] / (norms[sources] + norms[place])
+                sum_of = values[head, place] + (weights[:, None] * values[head, sources]).sum(0)
+                torch.testing.assert_close(layer.values[0, head, row], sum_of / (1 + weights.sum()))
+                assert not torch.equal(layer.values[0, head, row], values[head, place])
 
 
 def test_sizes_and_budgets(kvpress: Any, model: Callable[[str], Any]) -> None:

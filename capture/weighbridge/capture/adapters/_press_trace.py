@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
 from weighbridge.capture.adapters._counts import UNKNOWN
+from weighbridge.capture.adapters._press_merges import Merge
 from weighbridge.schemas.enumerations import Axis, HeadKind, Operation, Phase
 from weighbridge.schemas.position_sets import full
 from weighbridge.schemas.strategy import Strategy
@@ -51,6 +52,7 @@ class Layer:
         heads, batch: of the cache.
         positions: of its rows, None while nothing was taken out, or where nobody knows (`lost_track`).
         compressions: each time rows were lost.
+        merges: each time values were folded into those of survivors.
         pending: positions written since `positions` was last gathered.
         masked: (batch, head, position) of what is stored and not read any more, as three tensors.
         under_mask: positions computed since it was masked; each of them leaves out all of it.
@@ -66,6 +68,7 @@ class Layer:
     batch: int = 0
     positions: Any = None
     compressions: list[Compression] = field(default_factory=list)
+    merges: list[Merge] = field(default_factory=list)
     masked: Any = None
     under_mask: int = 0
     left_out: Any = None
@@ -133,6 +136,11 @@ class Layer:
         every = torch.arange(self.seen, device=device, dtype=torch.int32)
         return every.expand(self.batch, self.heads, self.seen)
 
+    def merged(self, merge: Merge) -> None:
+        """The press folded values into those of survivors."""
+        merge.step, merge.seen = self.steps - 1, self.seen
+        self.merges.append(merge)
+
     def lost(self, rows: int, positions: Any) -> None:
         """Rows are gone; those that stayed are at `positions`, or nobody knows."""
         self.compressions.append(Compression(self.steps - 1, self.seen, self.rows, rows, positions))
@@ -146,30 +154,30 @@ class PressTrace:
 
     Attributes:
         strategy: the press.
-        merges: it merges values, and does not say which.
+        merges_unknown: it merged values, and which is not known: those are among what was evicted.
         wanted: positions are wanted, not only counts.
         layers: by index.
     """
 
     strategy: Strategy | None = None
-    merges: bool = False
+    merges_unknown: bool = False
     wanted: bool = True
     layers: dict[int, Layer] = field(default_factory=dict)
 
     @property
     def held_bytes(self) -> int:
         """What the maps keep in memory."""
-        return sum(
-            each.positions.numel() * 8
-            for layer in self.layers.values()
-            for each in layer.compressions
-            if each.positions is not None
+        layers = self.layers.values()
+        kept = (each.positions for layer in layers for each in layer.compressions if each.positions is not None)
+        return sum(int(each.numel()) * 8 for each in kept) + sum(
+            each.held_bytes for layer in layers for each in layer.merges
         )
 
     def add_to(self, trace: Trace, row: int = 0) -> None:
         """Add the state events of one row of the batch.
 
-        APPEND says what was written, KEEP_ONLY what stayed, MASK what stays stored and is not read any more.
+        APPEND says what was written, MERGE what went into what, KEEP_ONLY what stayed, MASK what stays stored and is
+        not read any more.
         """
         trace.strategy_id = None if self.strategy is None else self.strategy.strategy_id
         written = dict.fromkeys(self.layers, 0)
@@ -184,6 +192,7 @@ class PressTrace:
             _append(
                 trace, written, {index: (each.seen, self.layers[index].heads) for index, each in here.items()}, step
             )
+            self._merge(trace, row, step)
             kinds = {i: (each.seen, self.layers[i].heads, each.positions is None) for i, each in here.items()}
             for low, high, (seen, heads, unknown) in _runs(kinds):
                 scope = _scope(low, high, heads) | {"step": step, "phase": _phase(step)}
@@ -196,6 +205,21 @@ class PressTrace:
         last = max((layer.steps for layer in self.layers.values()), default=1) - 1
         _append(trace, written, {i: (layer.seen, layer.heads) for i, layer in sorted(self.layers.items())}, last)
         self._mask(trace, row)
+
+    def _merge(self, trace: Trace, row: int, step: int) -> None:
+        """Positions whose values went into those of others."""
+        here = {
+            index: [each for each in layer.merges if each.step == step and each.sources is not None]
+            for index, layer in self.layers.items()
+        }
+        for at in range(max(map(len, here.values()), default=0)):
+            told = {index: each[at] for index, each in sorted(here.items()) if at < len(each)}
+            for low, high, (seen, heads) in _runs({i: (each.seen, self.layers[i].heads) for i, each in told.items()}):
+                maps = [each for index in range(low, high + 1) for each in told[index].maps(row)]
+                if any(maps):
+                    scope = _scope(low, high, heads) | {"step": step, "phase": _phase(step)}
+                    sources = list(map(row_of, maps))
+                    trace.add(Axis.STORE, Operation.MERGE, sources, width=seen, destinations=maps, **scope)
 
     def _mask(self, trace: Trace, row: int) -> None:
         """Positions the press has the attention leave out, though they stay in the cache."""
@@ -216,15 +240,15 @@ class PressTrace:
         layers = list(self.layers.values())
         if not layers:
             return {}
+        gone = sum((each.before - each.after) * layer.heads for layer in layers for each in layer.compressions)
+        merged = sum(each.count(row) for layer in layers for each in layer.merges)
         read = sum(layer.read * layer.heads - layer.masked_reads(row) for layer in layers)
         return {
             "attended": read // sum(layer.heads for layer in layers),
             "attended_dense": sum(layer.seen * (layer.seen + 1) // 2 for layer in layers) // len(layers),
             "kv_appended": sum(layer.seen * layer.heads for layer in layers),
-            "kv_evicted": sum(
-                (each.before - each.after) * layer.heads for layer in layers for each in layer.compressions
-            ),
-            "kv_merged": UNKNOWN if self.merges else 0,
+            "kv_evicted": gone - merged,
+            "kv_merged": UNKNOWN if self.merges_unknown else merged,
             "kv_kept": sum(layer.rows * layer.heads for layer in layers),
         }
 

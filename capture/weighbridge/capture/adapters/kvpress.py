@@ -10,7 +10,8 @@ The hook of the press is wrapped; what it returns and stores is what it would ha
 takes out of the cache are followed by index, so scores are not computed again, no value is copied, and every press that
 gathers, slices or concatenates is covered, nested and decoding-time ones included: positions are those of the sequence.
 A press that masks (`masked_key_indices`: AdaKV, CriticalAdaKV) leaves the cache whole; what it masked is told as MASK.
-Channels (ThinK) are no tokens: no event. What MergingPress folds a value into is not told, only what it evicts.
+Channels (ThinK) are no tokens: no event. What MergingPress folds into which survivor is told as MERGE; CAMPress divides
+a value among several, which is not.
 
 Not seen: quantised caches, presses that work after the `with` block has ended (KVzip). Where rows went that could not
 be followed, the event is a count. Run with kvpress 0.5.5, transformers 5.2 and torch 2.13.
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weighbridge.capture.adapters._followed import Followed, following
 from weighbridge.capture.adapters._generate_call import Call, current
 from weighbridge.capture.adapters._method import Method
+from weighbridge.capture.adapters._press_merges import merged, merging, noting, spreads
 from weighbridge.capture.adapters._press_trace import Layer, PressTrace
 from weighbridge.capture.adapters.adapter import Adapter, Installed, put_attribute
 from weighbridge.capture.guard import Guard
@@ -90,7 +92,10 @@ def install(press: Any, recorder: Recorder | None = None) -> WatchedPress:
     supported = ADAPTER.supports(ADAPTER.version()) if recorder is None else ADAPTER.admit(recorder)
     watched = WatchedPress(supported=supported)
     if supported:
-        put_attribute(watched, press, "forward_hook", _Hook(press, watched.traces))
+        hook = _Hook(press, watched.traces)
+        put_attribute(watched, press, "forward_hook", hook)
+        for each in merging(press):
+            put_attribute(watched, each, "merge", _Merge(each, hook))
     return watched
 
 
@@ -151,6 +156,11 @@ class _Hook(Method):
         self._call: Call | None = None
         self._trace = PressTrace()
         self._once = _acts_once(press)
+        self._merges = any(merging(press))
+        self._spreads = spreads(press)
+        # The layer whose hook runs, and what is followed in it, for the merges within.
+        self._layer_now: Layer | None = None
+        self._followed: Followed | None = None
 
     def __call__(self, module: Any, inputs: Any, kwargs: dict[str, Any], output: Any) -> Any:
         if self._went_on(module, kwargs):
@@ -164,15 +174,25 @@ class _Hook(Method):
                     followed = Followed()
                     for rows in (held.keys, held.values):
                         followed.add(rows, functools.partial(layer.current, rows.device))
+        self._layer_now, self._followed = layer, followed
+        merges = 0 if layer is None else len(layer.merges)
         if followed is None:
             answer = self.original(module, inputs, kwargs, output)
         else:
             with following()(followed):
                 answer = self.original(module, inputs, kwargs, output)
         with Guard("kvpress.after"):
-            if layer is not None:
-                _read(layer, held, followed, module)
+            if layer is not None and _read(layer, held, followed, module) and self._merges:
+                self._trace.merges_unknown |= len(layer.merges) == merges
+        self._layer_now = self._followed = None
         return answer
+
+    def merged(self, noted: Any, keys: Any, indices: Any) -> None:
+        """A press within has folded values together."""
+        layer, followed = self._layer_now, self._followed
+        if layer is not None and noted is not None:
+            held = None if followed is None else followed.positions(keys)
+            layer.merged(merged(noted, indices, held, int(keys.shape[2])))
 
     def _went_on(self, module: Any, kwargs: dict[str, Any]) -> bool:
         """Whether this is a pass in which the press does nothing; it is counted then. Most passes are: it is quick."""
@@ -198,15 +218,30 @@ class _Hook(Method):
         if call is not self._call or (first and index in self._trace.layers) or not self._traces:
             self._call = call
             described = strategy(self.model, getattr(module, "config", None))
-            merges = type(self.model).__name__ == "MergingPress"
             wanted = call is None or call.attempt.level >= _POSITIONS
-            self._trace = PressTrace(described, merges=merges, wanted=wanted)
+            self._trace = PressTrace(described, merges_unknown=self._spreads, wanted=wanted)
             self._traces.append(self._trace)
             if call is not None:
                 call.told.append(self._trace)
         layer = self._trace.layers.setdefault(index, Layer())
         layer.wrote(keys, width)
         return layer
+
+
+class _Merge(Method):
+    """The `merge` of a MergingPress, watched."""
+
+    def __init__(self, press: Any, hook: _Hook) -> None:
+        super().__init__(press, "merge")
+        self._hook = hook
+
+    def __call__(self, keys: Any, values: Any, indices: Any) -> Any:
+        watch = noting()()
+        with watch:
+            answer = self.original(keys, values, indices)
+        with Guard("kvpress.merge"):
+            self._hook.merged(watch.noted, keys, indices)
+        return answer
 
 
 def _rests(press: Any, layer: int, width: int) -> bool:
@@ -235,10 +270,11 @@ def _cache_layer(module: Any, kwargs: dict[str, Any]) -> Any:
     return held if getattr(keys, "ndim", 0) == 4 and hasattr(held, "values") else None
 
 
-def _read(layer: Layer, held: Any, followed: Followed | None, module: Any) -> None:
-    """What the hook left in the cache."""
+def _read(layer: Layer, held: Any, followed: Followed | None, module: Any) -> bool:
+    """What the hook left in the cache; whether it took rows out."""
     rows = int(held.keys.shape[2]) if held.keys.ndim == 4 else layer.rows
-    if rows != layer.rows:
+    lost = rows != layer.rows
+    if lost:
         kept = None
         if followed is not None:
             kept = followed.positions(held.keys)
@@ -248,6 +284,7 @@ def _read(layer: Layer, held: Any, followed: Followed | None, module: Any) -> No
     masked = getattr(module, "masked_key_indices", None)
     if masked is not None:
         layer.masks(masked)
+    return lost
 
 
 ADAPTER: Final = Adapter(name="kvpress", framework="kvpress", first="0.5.5", below="0.5.6", install=install)
