@@ -16,6 +16,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from weighbridge.capture.adapters._vllm_desk import Desk, ServedCall, Speculation
@@ -160,18 +161,18 @@ class _Passing:
         self._streamed = headers.get(b"content-type", b"").startswith(b"text/event-stream")
 
     async def _pass(self, body: bytes, *, more: bool) -> None:
-        """Pass on whole events, or a whole body."""
+        """Read whole events, or a whole body, and pass them on; what needs nothing left out goes on as it comes."""
         held = self._rest + body
         cut = len(held) if not more else held.rfind(_END) + len(_END) if self._streamed and _END in held else 0
         whole, self._rest = held[:cut], held[cut:]
-        if more and not whole:
+        if more and not whole and self._strip:
             return
-        given = whole
+        given = whole if self._strip else body
         count: int | None = None
         outputs: dict[int, list[int]] = {}
         with Guard("token_ids.pass"):
             count, outputs = self._read(whole)
-            given = _IDS.sub(rb"\1null", whole) if self._strip else whole
+            given = _IDS.sub(rb"\1null", whole) if self._strip else body
         before = self._stated.output_delivered
         if count is not None and not self._gone:
             # Before it is sent: with the last of it the outer middleware writes its record.
@@ -228,7 +229,18 @@ def speculation(told: Any) -> Speculation | None:
     except (KeyError, TypeError, ValueError):
         return None
     total = sum(length * count for length, count in enumerate(found.accepted))
-    return found if 0 <= total == found.accepted_tokens <= found.drafted else None
+    if not 0 <= total == found.accepted_tokens <= found.drafted:
+        return None
+    return found if _possible(found) else replace(found, per_step=())
+
+
+def _possible(told: Speculation) -> bool:
+    """Whether its steps are numbers that come to its totals."""
+    if not all(type(number) is int for step in told.per_step for number in step):
+        return False
+    drafted, accepted = (sum(step[part] for step in told.per_step) for part in (0, 1))
+    fits = all(0 <= took <= given for given, took in told.per_step)
+    return fits and (drafted, accepted) == (told.drafted, told.accepted_tokens)
 
 
 def _length(numbers: bytes) -> int:

@@ -7,6 +7,7 @@ one by time and by the limit that was asked for, where each fits exactly the oth
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class ServedCall:
 
     Attributes:
         key: its attempt.
-        began_us, ended_us: wall clock; `ended_us` is None while it is under way.
+        began_us, ended_us: wall clock; `ended_us` is None while it is under way, or where the clock went back.
         closed_at: monotonic seconds, None while it is under way.
         client: the id the client sent; api_id: the one the answer has, once it is known.
         max_tokens: the limit that was asked for, None without one.
@@ -73,18 +74,28 @@ class Desk:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._calls: list[ServedCall] = []
+        self._pid = os.getpid()
+
+    def here(self) -> None:
+        """In a forked child: the calls are the parent's, and so is whoever holds the lock."""
+        if self._pid != os.getpid():
+            self._pid, self.lock, self._calls = os.getpid(), threading.RLock(), []
 
     def open(self, call: ServedCall) -> None:
-        """A call has arrived."""
+        """A call has arrived. Where there are too many, the oldest of those that are over go first."""
+        self.here()
         with self.lock:
             if len(self._calls) >= MOST:
-                self._calls = [held for held in self._calls if held.closed_at is None][-MOST + 1 :]
+                over = [held for held in self._calls if held.closed_at is not None]
+                dropped = set(map(id, over[: MOST // 4] or self._calls[:1]))
+                self._calls = [held for held in self._calls if id(held) not in dropped]
             self._calls.append(call)
 
     def close(self, call: ServedCall, ended_us: int, now: float) -> None:
         """A call is over."""
+        self.here()
         with self.lock:
-            call.ended_us, call.closed_at = ended_us, now
+            call.ended_us, call.closed_at = ended_us if ended_us >= call.began_us else None, now
             self._calls = [held for held in self._calls if held.closed_at is None or now - held.closed_at < _KEPT_S]
 
     def take(self, call: ServedCall) -> None:
@@ -98,6 +109,11 @@ class Desk:
             found = [call for call in self._calls if call.known_as(api_id) and call.could_be(api_id, arrived_us)]
         exact = [call for call in found if call.max_tokens is not None and call.max_tokens == max_tokens]
         return exact or found
+
+    def knows(self, api_id: str) -> bool:
+        """Whether a call has this id, whatever its time."""
+        with self.lock:
+            return any(call.known_as(api_id) for call in self._calls)
 
     def awaits(self, api_id: str, arrived_us: int) -> bool:
         """Whether a call is under way whose own id is not known yet and that these requests may be of."""

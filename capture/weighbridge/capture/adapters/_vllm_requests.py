@@ -132,7 +132,12 @@ class EngineCalls:
                     return
             self._groups.append(_Group([one], now, now))
             if len(self._groups) > _MOST:
-                self._write(self._groups.pop(0), None)
+                self._alone(self._groups.pop(0))
+
+    def forget(self) -> None:
+        """In a forked child: what is held here the parent writes."""
+        self._lock = threading.RLock()
+        self._groups = []
 
     def settle(self, *, at_rest: bool, last: bool = False) -> None:
         """Write the calls that are whole. `at_rest`: nothing runs in the engine; `last`: there is no later time."""
@@ -152,7 +157,7 @@ class EngineCalls:
                 return False
             if not (last or (quiet and at_rest) or now - group.added_at >= _ALONE_S):
                 return False
-            self._write(group, None)
+            self._alone(group)
             return True
         over = all(call.closed_at is not None and now - call.closed_at >= GRACE_S for call in calls)
         if not (last or (over and quiet)):
@@ -166,6 +171,12 @@ class EngineCalls:
             self._recorder.losses.count(GapReason.AMBIGUOUS, attempts=0)
         self._write(group, calls[0] if alone else None)
         return True
+
+    def _alone(self, group: _Group) -> None:
+        """Write requests without their call. Where one of their id is known, and is not of their time, that is said."""
+        if self._desk.knows(group.requests[0].api_id):
+            self._recorder.losses.count(GapReason.AMBIGUOUS, attempts=0)
+        self._write(group, None)
 
     def _fits(self, group: _Group, call: ServedCall) -> bool:
         first = group.requests[0]

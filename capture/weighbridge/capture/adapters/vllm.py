@@ -19,6 +19,7 @@ counters (`engine_counter`), never guessed at for one call. Run with vLLM 0.32.0
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 import time
 from collections import Counter
@@ -32,10 +33,11 @@ from weighbridge.capture.adapters.adapter import Adapter, Installed
 from weighbridge.capture.adapters.asgi import App, CaptureMiddleware, Receive, Send
 from weighbridge.capture.context import Context
 from weighbridge.capture.engine_counters import EngineCounters
-from weighbridge.capture.guard import Guard
+from weighbridge.capture.guard import Guard, raises, report
 from weighbridge.capture.host import host
 from weighbridge.capture.wire.call import model_name
 from weighbridge.schemas.engine_steps import SERIES, Step
+from weighbridge.schemas.enumerations import GapReason
 
 if TYPE_CHECKING:
     from weighbridge.capture.recorder import Recorder
@@ -83,7 +85,9 @@ class EngineWatch:
             clock, wall: monotonic seconds, and microseconds since 1970.
         """
         context = Context(provider=FRAMEWORK, framework=FRAMEWORK, framework_version=version, model_served=model)
+        self._pid = os.getpid()
         self._recorder = recorder
+        self._desk = desk
         self._name = (model, version, f"engine:{engine}")
         self._lock = threading.RLock()
         self._wall = wall
@@ -99,16 +103,38 @@ class EngineWatch:
 
     def record(self, scheduler: Any, iteration: Any) -> None:
         """Take the statistics of one step; either may be None."""
+        self._here()
         with Guard("vllm.record"), self._lock:
             self._number += 1
             at = None if iteration is None else float(iteration.iteration_timestamp)
             self._busy = any(getattr(scheduler, name, 0) for name in _BUSY) if scheduler is not None else self._busy
             for stats in () if iteration is None else iteration.finished_requests:
-                self.calls.add(finished(stats, at or 0.0))
+                self._finished(stats, at or 0.0)
             step = self._step(scheduler, iteration, at)
             self.calls.external = self.calls.external or bool(step.counts[_EXTERNAL])
             self._counters.add(step)
         self.settle()
+
+    def _here(self) -> None:
+        """In a forked child: what is held, counted or locked here is the parent's."""
+        if self._pid == os.getpid():
+            return
+        self._pid, self._lock = os.getpid(), threading.RLock()
+        self._number, self._busy = 0, False
+        self._desk.here()
+        self.calls.forget()
+        with Guard("vllm.fork"):
+            self._counters = self._counting()
+
+    def _finished(self, stats: Any, at: float) -> None:
+        """Take one finished request. One that cannot be read is lost, and its step goes on."""
+        try:
+            self.calls.add(finished(stats, at))
+        except Exception as error:
+            self._recorder.losses.count(GapReason.SERIALISE)
+            report(error, "vllm.finished")
+            if raises():
+                raise
 
     def _step(self, scheduler: Any, iteration: Any, at: float | None) -> Step:
         holders = (
@@ -130,6 +156,8 @@ class EngineWatch:
 
     def settle(self, last: bool = False) -> None:
         """Write the calls that are whole; the keeper and every step ask for it."""
+        if self._pid != os.getpid():
+            return  # a forked child in which no engine has counted a step
         with Guard("vllm.settle"), self._lock:
             self.calls.settle(at_rest=not self._busy, last=last)
             if last:
@@ -137,6 +165,7 @@ class EngineWatch:
 
     def restarted(self) -> None:
         """The engine counts from nothing again."""
+        self._here()
         with Guard("vllm.restarted"), self._lock:
             self._counters.end(self._wall())
             self._counters = self._counting()
@@ -170,6 +199,8 @@ class Server:
                     self.engine, self.server = told.recorder("engine"), told.recorder("server")
                 if self.engine is not None:
                     ADAPTER.admit(self.engine, _version())
+                if self.server is not None:  # a half nothing ever comes through is named: a flag was forgotten
+                    self.server.hooks.add(ADAPTER.name)
         return self.engine is not None and self.server is not None
 
     def watch(self, vllm_config: Any, engine: int) -> EngineWatch | None:

@@ -89,10 +89,10 @@ class Recounts:
     ) -> None:
         """Hand over one call. The bytes are kept by reference until they are counted."""
         size = len(asked) + sum(map(len, answered))
+        if self._pid != os.getpid():  # forked: the parent counts what it queued, and may have held the lock
+            self._pid, self._room, self._lock = os.getpid(), self._most, threading.RLock()
+            self._waiting.clear()
         with self._lock:
-            if self._pid != os.getpid():  # forked: the parent counts what it queued
-                self._waiting.clear()
-                self._pid, self._room = os.getpid(), self._most
             fits = size <= self._room
             if fits:
                 self._room -= size
