@@ -19,7 +19,7 @@ import polars as pl
 
 from weighbridge.pipeline.reconcile.overview import pairs
 from weighbridge.pipeline.reconcile.overview.beside import Beside, Fetched, Lying
-from weighbridge.pipeline.reconcile.overview.keys import LEAD, twice, whole
+from weighbridge.pipeline.reconcile.overview.keys import LEAD, whole
 from weighbridge.pipeline.reconcile.overview.names import WHO
 from weighbridge.pipeline.reconcile.overview.numbers.columns import Columns, Mask, Rising
 from weighbridge.pipeline.reconcile.overview.numbers.dealt import in_order
@@ -103,10 +103,12 @@ class Meeting:
         size, other = (side.size for side in self._keys)
         keys, places = in_order(np.concatenate([*self._keys[0].pieces, *self._keys[1].pieces]))
         mine = places < size
-        own = keys[mine]
-        again = twice(own), twice(keys[~mine])
-        self.each, self.again = [np.unique(own) if len(again[0]) else own], np.union1d(*again)
-        if len(self.again):
+        self.each = [keys[mine]]
+        equal = keys[1:] == keys[:-1]
+        equal &= mine[1:] == mine[:-1]
+        if equal.any():
+            self.again = np.unique(keys[1:][equal])
+            self.each = [np.unique(self.each[0])]
             once = ~np.isin(keys, self.again)
             left = int(np.count_nonzero(mine[once]))
             self.crowded = size - left, other - (int(np.count_nonzero(once)) - left)

@@ -46,6 +46,10 @@ def _near(numbers: Ints) -> tuple[Ints, Ints]:
 def _first(numbers: Ints, kind: type[np.unsignedinteger[Any]]) -> np.ndarray[Any, Any]:
     """Of each number the first bits of its distance from the least one, as many as a number of a kind has."""
     least, most = int(numbers.min()), int(numbers.max())
-    shift = max(0, (most - least).bit_length() - np.iinfo(kind).bits)
+    shift = np.uint64(max(0, (most - least).bit_length() - np.iinfo(kind).bits))
     # As numbers without a sign, for the distance of the two ends has 64 bits.
-    return ((numbers.view(np.uint64) - np.int64(least).view(np.uint64)) >> np.uint64(shift)).astype(kind)
+    origin, far = np.int64(least).view(np.uint64), numbers.view(np.uint64)
+    out = np.empty(len(numbers), kind)
+    for start in range(0, len(out), _NEAR):
+        out[start : start + _NEAR] = (far[start : start + _NEAR] - origin) >> shift
+    return out
