@@ -19,7 +19,7 @@ from weighbridge.pipeline.ingest.importers.token_logs import IMPORTER, SOURCE
 from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.ingest.token_fields import FIELDS
 from weighbridge.pipeline.lake import Lake
-from weighbridge.pipeline.reconcile.found import record_findings
+from weighbridge.pipeline.reconcile.found import of_attempts
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 from weighbridge.pipeline.validate.retry import retry
 from weighbridge.schemas.errors import ConfigError
@@ -183,7 +183,7 @@ def test_a_count_that_is_not_the_number_of_ids_is_a_finding(
     assert [(dict(f.subject), f.rows, f.expected, f.observed) for f in found] == [
         ({"source": SOURCE, "model": "m", "direction": "output"}, 1, 7, 2)
     ]
-    assert record_findings.TOKEN_LOGS == SOURCE
+    assert of_attempts.TOKEN_LOGS == SOURCE
 
 
 @pytest.mark.parametrize(

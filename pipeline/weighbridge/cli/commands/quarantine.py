@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from weighbridge.cli.command import LOOK, Command
+from weighbridge.cli.commands._quarantine_rows import (
+    NAMES,
+    decision_on,
+    entries_of,
+    file_names,
+    key_of,
+    of_ids,
+    told_of,
+)
 from weighbridge.cli.commands.ingest import Acks, Day, Importer, Mapping, Model, Provider, Task, Tenant
 from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range
@@ -19,10 +27,6 @@ from weighbridge.cli.session import home_of, user_name
 from weighbridge.cli.tables import ID_DIGITS
 from weighbridge.schemas.enumerations import QuarantineReason
 from weighbridge.schemas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from weighbridge.pipeline.lake import Lake
-    from weighbridge.pipeline.validate.quarantine import Entry
 
 quarantine = typer.Typer(no_args_is_help=True, help="Records that could not be read, and rows that break a rule.")
 
@@ -33,7 +37,6 @@ File = Annotated[
     str | None,
     typer.Option("--file", metavar="DIGEST", help="Only of the file whose digest begins so."),
 ]
-_NAMES = ("day", "source", "importer", "table", "rule")
 
 
 @quarantine.command("ls")
@@ -61,17 +64,17 @@ def ls(
     """
     check_range(since, until)
     lake = home_of(ctx, config, log_level).lake()
-    found = _chosen(lake, month, since, until, table=table, rule=rule, reason=reason, file=file)
-    sums = Counter(map(_key, found))
-    files = Counter(key for key, _ in {(_key(entry), entry.segment) for entry in found})
-    names = _file_names(lake)
+    found = entries_of(lake, month, since, until, table=table, rule=rule, reason=reason, file=file)
+    sums = Counter(map(key_of, found))
+    files = Counter(key for key, _ in {(key_of(entry), entry.segment) for entry in found})
+    names = file_names(lake)
     if as_json:
         counts = [
             {**dict(zip(("table", "rule", "reason", "importer"), key, strict=True)), "records": n, "files": files[key]}
             for key, n in sums.most_common()
         ]
         write_json(
-            {"records": len(found), "counts": counts, "entries": [_told(entry, names) for entry in found[:limit]]}
+            {"records": len(found), "counts": counts, "entries": [told_of(entry, names) for entry in found[:limit]]}
         )
         return FINDINGS if found else CLEAN
     write_table(
@@ -81,11 +84,11 @@ def ls(
     if limit and found:
         write_line()
         rows = [
-            [entry.entry_id[:ID_DIGITS], *(getattr(entry, n) for n in _NAMES), ", ".join(entry.reasons),
+            [entry.entry_id[:ID_DIGITS], *(getattr(entry, n) for n in NAMES), ", ".join(entry.reasons),
              ", ".join(entry.paths), names.get(entry.segment), entry.segment[:ID_DIGITS], entry.line + 1]
             for entry in found[:limit]
         ]  # fmt: skip
-        write_table(["id", *_NAMES, "reason", "value", "file", "digest", "line"], rows)
+        write_table(["id", *NAMES, "reason", "value", "file", "digest", "line"], rows)
     write_line(f"\n{counted(len(found), 'record')} in quarantine, {min(limit, len(found)):,} listed")
     return FINDINGS if found else CLEAN
 
@@ -104,18 +107,18 @@ def show(
 
     lake = home_of(ctx, config, log_level).lake()
     held = entries(lake)
-    gone = _gone(lake, held, entry)
+    gone = decision_on(lake, held, entry)
     if gone is not None:
         return _show_gone(gone, history(lake, [str(gone["entry_id"])]), as_json=as_json)
-    (found,) = _of_ids(lake, held, [entry])
-    names = _file_names(lake)
+    (found,) = of_ids(lake, held, [entry])
+    names = file_names(lake)
     says = next((r.says for r in contract(found.table, ()) if r.name == found.rule), None) if found.table else None
     changes = history(lake, [found.entry_id])
     if as_json:
         leaves = dict(found.leaves)
-        write_json(_told(found, names) | {"should": says, "leaves": leaves, "history": changes})
+        write_json(told_of(found, names) | {"should": says, "leaves": leaves, "history": changes})
         return CLEAN
-    shown = _told(found, names) | {"should": says}
+    shown = told_of(found, names) | {"should": says}
     write_table(["record", ""], [[key, value] for key, value in shown.items() if value not in (None, [], ())])
     if found.leaves:
         write_line()
@@ -124,18 +127,6 @@ def show(
     what = f" | weighbridge quarantine release {found.entry_id[:ID_DIGITS]} --reason ..." if found.stored else ""
     write_line(f"\nNext: weighbridge quarantine retry FILE{what}")
     return CLEAN
-
-
-def _gone(lake: Lake, held: list[Entry], text: str) -> dict[str, object] | None:
-    """The last decision about an entry that left the quarantine, where the id is that of one such and no other."""
-    from weighbridge.pipeline.reconcile.tree.prefix import digits_of
-    from weighbridge.pipeline.validate.quarantine import last_decisions
-
-    digits = digits_of(text)
-    decided = last_decisions(lake, digits)
-    if len(decided) != 1 or any(entry.entry_id.startswith(digits) for entry in held):
-        return None
-    return decided[0]
 
 
 def _show_gone(decision: dict[str, object], changes: list[dict[str, object]], *, as_json: bool) -> int:
@@ -252,9 +243,9 @@ def release(
     if ids and (table or rule or month or since or until):
         raise ConfigError("give ids, or --table and --rule with or without days, and not both")
     if ids:
-        chosen = _of_ids(lake, entries(lake), ids)
+        chosen = of_ids(lake, entries(lake), ids)
     elif table and rule:
-        chosen = _chosen(lake, month, since, until, table=table, rule=rule)
+        chosen = entries_of(lake, month, since, until, table=table, rule=rule)
     else:
         raise ConfigError("say which rows: their ids, or --table and --rule; `weighbridge quarantine ls` lists them")
     if not chosen:
@@ -265,90 +256,6 @@ def release(
     done = decide(lake, chosen, by=by or user_name(), reason=reason, now=datetime.now(UTC))
     write_line(f"{counted(done, 'row')} may stand\nNext: weighbridge validate")
     return CLEAN
-
-
-def _chosen(
-    lake: Lake,
-    month: str | None,
-    since: date | None,
-    until: date | None,
-    *,
-    table: str | None = None,
-    rule: str | None = None,
-    reason: str | None = None,
-    file: str | None = None,
-) -> list[Entry]:
-    from weighbridge.pipeline.validate.quarantine import entries
-
-    _check_names(lake, table, rule)
-    return [
-        entry
-        for entry in entries(lake, first=since, last=until)
-        if month in {None, f"{entry.day:%Y-%m}"}
-        and table in {None, entry.table}
-        and rule in {None, entry.rule}
-        and (reason is None or reason in entry.reasons)
-        and entry.segment.startswith((file or "").lower())
-    ]
-
-
-def _check_names(lake: Lake, table: str | None, rule: str | None) -> None:
-    """Refuse a table or rule that there is not: nothing is held for it, which would look like good news."""
-    from weighbridge.pipeline.validate.contract import contract
-    from weighbridge.schemas.tables import TABLES
-
-    if table is not None and table not in TABLES:
-        raise ConfigError(f"there is no table {table!r}; known are {', '.join(TABLES)}")
-    if rule is None:
-        return
-    known = {each.name for name in ([table] if table else TABLES) for each in contract(name, ())}
-    held = lake.scan("quarantine", columns=["table_name", "rule"]).unique().collect()
-    known |= {name for of, name in held.iter_rows() if name is not None and table in {None, of}}
-    if rule not in known:
-        near = difflib.get_close_matches(rule, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise ConfigError(
-            f"no rule{f' of {table}' if table else ''} is called {rule!r}; {hint}"
-            "`weighbridge quarantine ls` and the page of data quality name them"
-        )
-
-
-def _of_ids(lake: Lake, held: list[Entry], ids: list[str]) -> list[Entry]:
-    from weighbridge.pipeline.reconcile.tree.prefix import one_of
-
-    by_id = {entry.entry_id: entry for entry in held}
-    for text in ids:
-        gone = _gone(lake, held, text)
-        if gone is not None:
-            raise ConfigError(
-                f"{text} is not in quarantine any more: {gone['changed_by']} had it {gone['state']} on "
-                f"{gone['changed_at']:%Y-%m-%d}; `weighbridge quarantine show {text}` tells why"
-            )
-    return [by_id[one_of(by_id, text, "record in quarantine")] for text in ids]
-
-
-def _key(entry: Entry) -> tuple[str | None, str | None, str, str]:
-    return entry.table, entry.rule, ", ".join(entry.reasons), entry.importer
-
-
-def _file_names(lake: Lake) -> dict[str, str]:
-    """Digest -> name of every file, as it may be shown."""
-    from weighbridge.pipeline.validate.violation import named
-
-    accounts = lake.scan("segment", columns=["segment", "name"]).collect()
-    return {segment: named(name) for segment, name in accounts.iter_rows()}
-
-
-def _told(entry: Entry, names: dict[str, str]) -> dict[str, object]:
-    return {
-        "id": entry.entry_id,
-        **{name: getattr(entry, name) for name in _NAMES},
-        "reasons": list(entry.reasons),
-        "values": list(entry.paths),
-        "segment": entry.segment,
-        "name": names.get(entry.segment),
-        "line": entry.line + 1,
-    }
 
 
 COMMAND = Command("quarantine", quarantine, LOOK, order=1)

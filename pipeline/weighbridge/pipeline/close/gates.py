@@ -21,8 +21,8 @@ from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.price.frame import price_readings
 from weighbridge.pipeline.reconcile.batch import reconcile_month
 from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
+from weighbridge.pipeline.reconcile.found.asked import Asked
 from weighbridge.pipeline.reconcile.found.evidence import with_segments
-from weighbridge.pipeline.reconcile.found.record_findings import Asked
 from weighbridge.pipeline.reconcile.life.material import Materiality, judged
 from weighbridge.pipeline.reconcile.life.status import life
 from weighbridge.pipeline.reconcile.month import Month, days_of

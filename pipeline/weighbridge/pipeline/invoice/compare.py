@@ -15,8 +15,9 @@ import polars as pl
 from weighbridge.pipeline.invoice.billing import Figure
 from weighbridge.pipeline.invoice.cause import of_kind
 from weighbridge.pipeline.invoice.cells import Grouping, Key
-from weighbridge.pipeline.invoice.ledger import Charged, Ledger
+from weighbridge.pipeline.invoice.ledger import Ledger
 from weighbridge.pipeline.invoice.search import Explained, Search, Share
+from weighbridge.pipeline.invoice.sides import Charged
 from weighbridge.pipeline.invoice.sums import countable, exactly, payable
 from weighbridge.pipeline.invoice.zones import span_of
 from weighbridge.schemas.enumerations import ChargedBy, Confidence, LineKind, Status

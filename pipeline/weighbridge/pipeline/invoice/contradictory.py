@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from weighbridge.pipeline.invoice.cells import Grouping
-from weighbridge.pipeline.invoice.ledger import MILLION, Spoiled
+from weighbridge.pipeline.invoice.ledger import MILLION
 from weighbridge.pipeline.invoice.ours.prices import Pricing
+from weighbridge.pipeline.invoice.sides import Spoiled
 from weighbridge.pipeline.invoice.spans import Span
 from weighbridge.schemas.finding import EVIDENCE_ROWS
 from weighbridge.schemas.identity import AttemptKey

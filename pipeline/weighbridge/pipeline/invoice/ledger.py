@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from weighbridge.pipeline.invoice.billing import Billing, Figure, Part, Sum, discounted, rounded
 from weighbridge.pipeline.invoice.cells import Grouping, Key
@@ -17,6 +17,7 @@ from weighbridge.pipeline.invoice.ours.bundle import DIRECTIONS, TEXT, Bundle, S
 from weighbridge.pipeline.invoice.ours.bundles import Bundles
 from weighbridge.pipeline.invoice.ours.prices import Pricing
 from weighbridge.pipeline.invoice.rates import Rates, converted
+from weighbridge.pipeline.invoice.sides import Charged, Spoiled
 from weighbridge.pipeline.invoice.spans import Span
 from weighbridge.pipeline.invoice.sums import countable, payable
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, span_of
@@ -26,39 +27,6 @@ MILLION = Decimal(10) ** 6
 _NOTHING = Decimal(0)
 # Sums of so many bundles, as they are and as changed, are kept while others are worked out.
 _KEPT = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """Their side of a cell: sums of its lines, and what they say beside them."""
-
-    tokens: int | None
-    money: Decimal | None
-    lines: int
-    open: bool
-    closed: bool
-    segments: tuple[str, ...]
-    tiers: tuple[str, ...] = ()
-    issued_on: date | None = None
-    off_list: Decimal | None = None
-
-
-class Spoiled(NamedTuple):
-    """Calls of a cell whose reports contradict themselves: they are in no sum.
-
-    Attributes:
-        calls: how many.
-        tokens, money: more than this they cannot have, and cost at the dearest price; null where that is not known.
-        currency: of the prices; null where they are in several.
-        attempts, segments: some of them, and of their files.
-    """
-
-    calls: int
-    tokens: int | None
-    money: Decimal | None
-    currency: str | None = None
-    attempts: tuple[str, ...] = ()
-    segments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import polars as pl
 from weighbridge.pipeline.lake.shape import polars_schema
 from weighbridge.pipeline.reconcile import money, rows
 from weighbridge.pipeline.reconcile.engines import on_driver
-from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
+from weighbridge.pipeline.reconcile.found import gap_findings, of_attempts
 from weighbridge.pipeline.reconcile.frames import KEY, collected, frame_of
 from weighbridge.pipeline.reconcile.month import Month, days_of
 from weighbridge.pipeline.reconcile.period import ends, month_of
@@ -88,7 +88,7 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     outcome.attempts += compared.height
     seen = compared.lazy().filter("seen").select(*KEY, "day", "tenant")
     outcome.seen += seen.select(pl.len()).collect().item()
-    outcome.unassigned.append(record_findings.without_tenant(seen))
+    outcome.unassigned.append(of_attempts.without_tenant(seen))
     with on_driver():
         outcome.recounts.append(collected(by_recipe(recounts.points, frame_of(compared))))
     outcome.causes += causes.height

@@ -17,8 +17,10 @@ from weighbridge.pipeline.reconcile.engines import Engine, on_driver, using
 from weighbridge.pipeline.reconcile.engines.engine import POLARS
 from weighbridge.pipeline.reconcile.found import gap_findings
 from weighbridge.pipeline.reconcile.found.announced import GRACE_DAYS
+from weighbridge.pipeline.reconcile.found.asked import Asked
 from weighbridge.pipeline.reconcile.found.evidence import with_segments
-from weighbridge.pipeline.reconcile.found.record_findings import Asked, empty_month, of_records, unassigned_tenant
+from weighbridge.pipeline.reconcile.found.of_attempts import empty_month, unassigned_tenant
+from weighbridge.pipeline.reconcile.found.record_findings import of_records
 from weighbridge.pipeline.reconcile.match.lateness import Lateness
 from weighbridge.pipeline.reconcile.money import Prices
 from weighbridge.pipeline.reconcile.month import Month, days_of

@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.pipeline.reconcile.conftest import DAY, World, crowd, weighed
 
-from weighbridge.pipeline.reconcile.found import gap_findings, record_findings
+from weighbridge.pipeline.reconcile.found import gap_findings, of_attempts, of_files, of_reports, record_findings
 from weighbridge.pipeline.reconcile.found.codes import checked_code, finding_codes
 from weighbridge.pipeline.reconcile.recount import recount_constants
 from weighbridge.schemas.errors import ConfigError
@@ -17,7 +17,7 @@ from weighbridge.schemas.finding import CODE, Finding
 
 def test_every_code_that_is_written_down_is_known() -> None:
     """The codes of the modules that make findings, as their source has them."""
-    source = "".join(map(inspect.getsource, (record_findings, gap_findings, recount_constants)))
+    source = "".join(map(inspect.getsource, (of_attempts, of_files, of_reports, gap_findings, recount_constants)))
     written = set(re.findall(r'code="(\w+)"', source))
     assert {"gap_records", "ids_missing", "empty_month", "unassigned_tenant", "unmatched_report"} <= written
     assert written <= finding_codes()

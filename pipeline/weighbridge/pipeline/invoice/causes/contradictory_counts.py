@@ -21,7 +21,8 @@ from decimal import Decimal
 from weighbridge.pipeline.invoice.billing import Billing, Figure
 from weighbridge.pipeline.invoice.cause import Cause
 from weighbridge.pipeline.invoice.cells import Key
-from weighbridge.pipeline.invoice.ledger import Ledger, Spoiled
+from weighbridge.pipeline.invoice.ledger import Ledger
+from weighbridge.pipeline.invoice.sides import Spoiled
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of
 from weighbridge.schemas.enumerations import LineKind
 

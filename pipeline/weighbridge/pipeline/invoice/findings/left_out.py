@@ -9,7 +9,7 @@ from typing import Any
 from weighbridge.pipeline.invoice.compare import MonthResult
 from weighbridge.pipeline.invoice.contradictory import both
 from weighbridge.pipeline.invoice.findings.words import CONTRADICTORY, CURES, GRAIN, LACKS, PAGE
-from weighbridge.pipeline.invoice.ledger import Spoiled
+from weighbridge.pipeline.invoice.sides import Spoiled
 from weighbridge.pipeline.invoice.spans import Span
 from weighbridge.pipeline.invoice.theirs.pages import contradictory_pages
 from weighbridge.pipeline.invoice.zones import day_of, last_day_of, month_of
