@@ -362,3 +362,48 @@ def test_a_folder_is_taken_by_one_run(run: tuple[Path, KeyFolder], tmp_path: Pat
     with pytest.raises(ConfigError, match="holds another run"):
         _claim(run[0], run[0] / "policy.json")
     assert not (run[0] / "policy.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ({"windw": 3}, r"strategy s: there is no parameter 'windw'; allowed are window, sinks"),
+        ({"window": 2.5}, r"strategy s: window must be a whole number"),
+        ({"window": True}, r"strategy s: window must be a whole number"),
+        ({"compression_ratio": 1.5}, r"strategy s: compression_ratio is 1.5; give a share between 0 and 1"),
+        ({"compression_ratio": float("nan")}, r"compression_ratio is nan; give a share"),
+        ({"draft_length": 0}, r"strategy s: draft_length is 0; at least 1 is allowed"),
+    ],
+)
+def test_what_is_written_wrong_is_said_before_a_model_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: dict[str, Any], message: str
+) -> None:
+    def load(_: object) -> tuple[Any, Any]:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr(comparison_runner, "load", load)
+    plan = given() | {"strategies": {"s": strategy}, "keys": {"folder": str(tmp_path)}}
+    with pytest.raises(ConfigError, match=message):
+        comparison_runner.main(tmp_path / "run", KEY, plan)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_baseline_that_differs_from_itself_has_a_floor_of_what_the_model_says(
+    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter(range(100))
+    whole = made
+
+    def drifting(*about: Any) -> Any:
+        answer = whole(*about)
+        return replace(answer, ids=(*answer.ids[:-1], 7)) if next(calls) == 1 else answer
+
+    monkeypatch.setattr("weighbridge.capture.comparison.run.made", drifting)
+    plan = given() | {"strategies": {"idle": {"kv_cache_limit": 4000}}}
+    plan["prompts"] = plan["prompts"][:1]
+    (tmp_path / "run").mkdir()
+    Run(plan_of(plan, model, None), tmp_path / "run", KEY, KeyFolder(tmp_path / "keys"))()
+    rows = read_run(tmp_path / "run").rows
+    floor = rows.filter(strategy="dense", run=1)
+    assert floor.select("forced", "forced_agreed").row(0) == (NEW, NEW)
+    assert rows.filter(strategy="dense", run=0)["forced"].to_list() == [NEW]

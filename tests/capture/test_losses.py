@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from tests.capture.recording import DONE, bound, finished, gaps, rows, started
 
-from weighbridge.capture import reader
-from weighbridge.capture import recorder as recorder_module
+from weighbridge.capture import living, reader
 from weighbridge.capture.file_journal import FileJournal
 from weighbridge.capture.journal import JournalHeader, NoJournal, new_path
 from weighbridge.capture.keeper import keep
 from weighbridge.capture.losses import Loss, Losses, gap_of, gap_slot
+from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.sealing import seal_spool
 from weighbridge.schemas.enumerations import Ended, GapReason
 from weighbridge.schemas.segment import read_table
@@ -203,7 +203,7 @@ def test_a_closed_recorder_that_lost_nothing_is_let_go(tmp_path: Path) -> None:
         recorder.close()
     del recorder
     gc.collect()
-    known = {*recorder_module._living, *recorder_module._closed}
+    known = [each for each in (*living.living, *living.closed) if isinstance(each, Recorder)]
     assert not [held for held in known if held.spool.is_relative_to(tmp_path)]
 
 

@@ -174,6 +174,27 @@ def test_an_event_of_an_earlier_step_stays_behind_what_it_refers_to() -> None:
     assert [event.step for event in united(shards)] == [0, 0, 5, 0, 5, 0]
 
 
+def test_what_all_ranks_do_alike_stands_there_once() -> None:
+    """Drafts are of no layer, and where experts are spread every rank computes all of the attention."""
+    shards = []
+    for own in range(2):
+        trace = Trace()
+        scope: dict[str, Any] = {"heads": (0, 0), "head_kind": HeadKind.KEY_VALUE}
+        for step in (0, 1):
+            trace.add(Axis.EMIT, Operation.DRAFT, [row_of([0, 1])], width=2, step=step)
+            trace.add(Axis.EMIT, Operation.DRAFT, [row_of([0, 1])], width=2, step=step)  # a second one, just as it was
+            trace.add(Axis.STORE, Operation.KEEP_ONLY, [row_of(range(0, 4000, 2))], width=4000, step=step,
+                      layers=(0, 0), **scope)  # fmt: skip
+            trace.add(Axis.STORE, Operation.KEEP_ONLY, [row_of(range(own, 4000, 3))], width=4000, step=step,
+                      layers=(1 + own, 1 + own), **scope)  # fmt: skip
+        shards.append(trace.events)
+    assert any(event.base_seq is not None for events in shards for event in events)
+    whole = united(shards)
+    assert [event.seq for event in whole] == list(range(len(whole)))
+    assert len(whole) == 2 * (2 + 1 + 2), "of each step two drafts, the layer of both, and one of each rank's own"
+    assert fold(whole) == {**fold(shards[0]), **fold(shards[1])}
+
+
 @pytest.mark.system
 def test_two_ranks_count_once_and_their_heads_are_united(tmp_path: Path) -> None:
     """Two processes with gloo: the whole model's trace is what one process would have told."""

@@ -81,3 +81,70 @@ def test_nothing_is_shown_of_ids_and_a_wrong_margin_is_refused(weighbridge: Term
     assert weighbridge("compare", "analyse", answers, "--margin", "edit").code == 2
     assert weighbridge("compare", "analyse", answers, "--hour", "-1").code == 2
     assert "is no measure that can decide" in weighbridge("compare", "analyse", answers, "--margin", "x=1").err
+
+
+def test_what_a_person_refused_stays_refused_until_what_is_known_changes(
+    weighbridge: Terminal, tmp_path: Path, answers: Path
+) -> None:
+    home = tmp_path / "home"
+    weighbridge("init", home)
+    at = ("--config", home)
+    first = weighbridge("compare", "analyse", answers, "--lake", "--json", *at).json
+    assert (first["recommended"], first["refused"]) == ("half", [])
+    (advice,) = weighbridge("compare", "show", "--json", *at).json["recommendations"]
+    assert "183" in advice["reason"] or "217" in advice["reason"], "the pairs it takes stand in the reason"
+    number = advice["recommendation_id"][:8]
+    assert weighbridge("compare", "refuse", number, "--reason", "answers too terse", *at).code == 0
+    again = weighbridge("compare", "analyse", answers, "--lake", "--json", *at).json
+    (refused,) = again["refused"]
+    assert (again["recommended"], refused["strategy"], refused["reason"]) == (None, "half", "answers too terse")
+    told = weighbridge("compare", "analyse", answers, "--lake", *at).out
+    assert "half stays refused since" in told
+    assert "answers too terse" in told
+    assert "recommended: none" in told
+    (row,) = weighbridge("compare", "show", "--json", *at).json["recommendations"]
+    assert (row["state"], row["change"]) == ("refused", 1), "nothing was proposed again"
+    lines = [json.loads(line) for line in answers.read_text().splitlines()]
+    saving = [line | {"attended": 20} if line["strategy"] == "half" else line for line in lines]
+    answers.write_text("\n".join(map(json.dumps, saving)))
+    assert weighbridge("compare", "analyse", answers, "--lake", "--json", *at).json["recommended"] == "half"
+    (row,) = weighbridge("compare", "show", "--json", *at).json["recommendations"]
+    assert row["state"] == "proposed"
+    assert row["reason"].startswith("refused before, on 20")
+    assert "(answers too terse)" in row["reason"]
+
+
+def test_models_without_a_name_do_not_share_a_recommendation(
+    weighbridge: Terminal, tmp_path: Path, answers: Path
+) -> None:
+    home = tmp_path / "home"
+    weighbridge("init", home)
+    lines = [json.loads(line) for line in answers.read_text().splitlines()]
+    for name in ("one", "two", "one"):
+        path = tmp_path / f"{name}.jsonl"
+        rest = [{key: value for key, value in line.items() if key != "model"} for line in lines]
+        path.write_text("\n".join(json.dumps(line) for line in rest if line["strategy"] != "tenth"))
+        weighbridge("compare", "analyse", path, "--lake", "--config", home)
+    rows = weighbridge("compare", "show", "--json", "--config", home).json["recommendations"]
+    assert len({row["recommendation_id"] for row in rows}) == len(rows) == 2
+    assert {row["model"] for row in rows} == {None}
+
+
+def test_pairs_it_acted_on_stand_beside_all_of_them(weighbridge: Terminal, tmp_path: Path, answers: Path) -> None:
+    home = tmp_path / "home"
+    weighbridge("init", home)
+    lines = [json.loads(line) for line in answers.read_text().splitlines()]
+    idle = [
+        line | {"attended": 100} if line["strategy"] == "half" and int(line["pair"][1:]) >= 50 else line
+        for line in lines
+    ]
+    answers.write_text("\n".join(map(json.dumps, idle)))
+    told = weighbridge("compare", "analyse", answers, "--lake", "--config", home).out
+    assert "half: not shown; it acted on 50 of 240 pairs" in told
+    shown = weighbridge("compare", "show", "--json", "--config", home).json["comparison"]
+    half = next(row for row in shown if row["strategy"] == "half")
+    there = half["where_it_acted"]
+    assert (half["pairs"], half["unshown"], there["pairs"], there["judgement"]) == (240, 190, 50, None)
+    assert there["saved"] == pytest.approx(0.5)
+    assert there["loss_high"] > half["loss_high"] > 0
+    assert "loss there" in weighbridge("compare", "show", "--config", home).out

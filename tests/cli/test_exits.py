@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
 import typer
 
 from weighbridge.cli.exits import CRASH, FINDINGS, PIPE_CLOSED, USAGE, guarded
 from weighbridge.cli.options import parse_day, parse_month
 from weighbridge.cli.session import show_progress
+from weighbridge.pipeline.lake import Lake, polars_schema
 from weighbridge.pipeline.run.failure import PROGRESS, spoken
 from weighbridge.schemas.errors import ConfigError, LakeBusyError
 
@@ -202,3 +205,26 @@ def test_a_library_in_rust_that_gives_up_is_a_fault_of_the_program(capsys: pytes
     assert ended(panic(CANARY)) == CRASH
     assert "crashed with PanicException" in (said := capsys.readouterr().err)
     assert CANARY not in said
+
+
+def test_a_damaged_file_of_the_lake_is_no_fault_of_the_program(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The engine does not say which one it is; it is looked for, and its place and what to do are told."""
+    lake = Lake.create(tmp_path / "lake")
+    words = {"day": date(2026, 3, 1), "source": "agent", "reason": "quota"}
+    lake.append("gap", pl.DataFrame([{**words, "attempts": number} for number in range(300)]))
+    path = Path(lake.parts("gap")[0].address)
+    raw = bytearray(path.read_bytes())
+    raw[4:600] = bytes(byte ^ 0x5A for byte in raw[4:600])
+    path.write_bytes(raw)
+    with pytest.raises(typer.Exit) as left, guarded():
+        lake.scan("gap").collect()
+    said = capfd.readouterr().err
+    assert (left.value.exit_code, said.count("\n")) == (USAGE, 1)
+    assert f"{path.name} is damaged" in said
+    lake.replace("gap", pl.DataFrame(schema=polars_schema("gap")), days=[date(2026, 3, 1)])
+    with pytest.raises(typer.Exit) as left, guarded():
+        raise pl.exceptions.ComputeError(CANARY)
+    assert left.value.exit_code == CRASH
+    assert CANARY not in capfd.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,13 @@ def test_only_what_is_material_fails_the_gate(weighbridge: Run, home: Path) -> N
     assert rules == {"amount", "unpriced"}
 
 
+def test_money_of_a_finding_is_shown_to_the_last_digit(weighbridge: Run, home: Path) -> None:
+    row = next(each for each in listed(weighbridge, home) if each["amount"] and len(each["amount"].split(".")[-1]) > 4)
+    shown = weighbridge("findings", "show", row["finding_id"], "--config", home).out
+    (line,) = [line for line in shown.splitlines() if line.split()[:2] == ["amount", "│"]]
+    assert line.split()[2].replace(",", "") == f"{Decimal(row['amount']):+f}"
+
+
 def test_what_matters_is_carried_into_the_next_month(weighbridge: Run, home: Path) -> None:
     weighty = {row["finding_id"] for row in listed(weighbridge, home, "--severity", "warning", "--month", "2026-01")}
     own = {row["finding_id"] for row in listed(weighbridge, home) if row["period"] == "2026-01"}
@@ -78,6 +86,8 @@ def test_a_pack_is_written_and_verified_without_the_installation(weighbridge: Ru
     ).json
     assert (told["path"], told["root"], told["proved"]) == (str(out), None, 0)
     assert told["rows"] > 0
+    bare = weighbridge("findings", "pack", row["finding_id"], "--zip", "--out", tmp_path / "v1.2", "--config", home)
+    assert (bare.code, (tmp_path / "v1.2.zip").read_bytes()) == (0, out.read_bytes())
     shutil.rmtree(home)
     checked = weighbridge("verify", out)
     assert (checked.code, "2026-01 holds" in checked.out) == (0, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipeline.ingest.bill_samples import as_json, cost, costs
+from tests.pipeline.ingest.bill_samples import as_json, cost, costs, focus
 
 Run = Callable[..., Any]
 TWELFTH = 1_775_001_600 + 11 * 86_400
@@ -85,6 +85,36 @@ def test_a_bill_that_is_right_is_clean_and_one_that_is_not_is_a_finding(
 def test_a_bill_that_cannot_be_read_is_told(weighbridge: Run, home: Path, tmp_path: Path) -> None:
     told = bill(tmp_path, cost("1"), {"object": "organization.costs.result", "amount": {"value": "much"}})
     assert weighbridge("invoice", "import", told, "--config", home).code == 1
+
+
+def test_a_bill_without_lines_is_told_every_time(weighbridge: Run, home: Path, tmp_path: Path) -> None:
+    """A page without results, a table with nothing but names, a file of no bytes: nothing came of them."""
+    page, table, nothing = bill(tmp_path), tmp_path / "focus.csv", tmp_path / "none.csv"
+    table.write_text(focus(), encoding="utf-8")
+    nothing.touch()
+    for _ in range(2):
+        for file in (page, table, nothing):
+            ran = weighbridge("invoice", "import", file, "--config", home)
+            assert (ran.code, f"without any line: {file.name}" in ran.out) == (1, True)
+    ran = weighbridge("invoice", "import", page, bill(tmp_path, cost("1")), "--json", "--config", home)
+    assert (ran.code, ran.json["without_lines"]) == (1, [page.name])
+
+
+def test_the_bill_of_another_organization_is_no_revision(weighbridge: Run, home: Path, tmp_path: Path) -> None:
+    """Two organizations without a name: the second one is refused, and with a name both count."""
+    at, whose = ("--config", home), {"project_id": None}
+    output = {**whose, "line_item": "gpt-4o-2024-08-06, output"}
+    one = bill(tmp_path, cost("0.0025", **whose), cost("0.001", **output))
+    other = bill(tmp_path, cost("7.1", **whose), cost("0.0005", **output))
+    assert weighbridge("invoice", "import", one, *at).code == 0
+    refused = weighbridge("invoice", "import", other, *at)
+    assert refused.code == 2
+    assert "--account NAME" in refused.err
+    assert weighbridge("invoice", "import", other, "--account", "second", *at).code == 0
+    assert weighbridge("invoice", "import", one, other, *at).code == 0
+    weighbridge("invoice", "reconcile", *at)
+    (accrual,) = weighbridge("invoice", "accrual", "--json", *at).json
+    assert accrual["invoiced"] == "7.104"
 
 
 def test_a_month_goes_to_its_teams(weighbridge: Run, home: Path) -> None:

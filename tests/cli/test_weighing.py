@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -91,6 +92,20 @@ def test_reconcile_of_one_month_tells_its_findings(weighbridge: Run, home: Path)
     assert {item["period"] for item in ran.json["findings"]} == {"2026-01"}
     listed = weighbridge("findings", "ls", "--config", home, "--json").json
     assert sum(item["findings"] for item in ran.json["findings"]) == len(listed)
+
+
+def test_somebody_who_waits_for_a_reconciliation_is_told_how_far_it_is(
+    weighbridge: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal, on standard error; a pipe or a scheduler gets what it got before."""
+    asked = ("reconcile", "--month", "2026-01", "--json", "--config", home)
+    quiet = weighbridge(*asked)
+    assert quiet.err == ""
+    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda _: True, raising=False)
+    told = weighbridge(*asked)
+    assert told.json == quiet.json
+    steps = ("reading the usage of 16 days", "pricing it", "reconciling 2026-01")
+    assert [any(step in line for line in told.err.splitlines()) for step in steps] == [True] * 3
 
 
 def test_an_empty_month_is_said_and_not_invented(weighbridge: Run, home: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from weighbridge.schemas.enumerations import Axis, Encoding, Fidelity, HeadKind, Operation, Phase, PositionSpace
 from weighbridge.schemas.errors import ContractError
-from weighbridge.schemas.position_sets import pack_counts, unpack_counts
+from weighbridge.schemas.position_sets import pack_counts, pack_rows, unpack_counts, unpack_rows
 from weighbridge.schemas.trace import (
     Key,
     Live,
@@ -357,3 +357,36 @@ def test_a_strategy_has_no_room_for_text(value: Any) -> None:
     with pytest.raises(ContractError, match="give a hash of it") as raised:
         Strategy("x", "score", {"p": value})
     assert "sentence" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("heads", "payload"),
+    [
+        ([[p for p in range(301) if p % (3 + h) < 2] for h in range(4)],
+         "0128b52ffd2097e5000078dbb66d76668e31c618638c611886080400af3350f0d225b18e1b02"),
+        ([[p for p in range(301) if (p * p % 97 % 11 * (2 * h + 3) >> 1) & 1] for h in range(8)],
+         "0328b52ffd602d005d010012460807e00f1062086429515ab89f42813fc7f4047b9c36ed101fd3fc4281f62ea5450401006192a44214"),
+    ],
+)  # fmt: skip
+def test_bitmaps_that_were_written_before_are_read(heads: list[list[int]], payload: str) -> None:
+    sets = tuple(map(row_of, heads))
+    assert unpack_rows(Encoding.BITMAP_Z, bytes.fromhex(payload), len(sets), 301) == sets
+    assert pack_rows(sets, 301) != (Encoding.BITMAP_Z, None)
+    assert len(pack_rows(sets, 301)[1] or b"") <= len(bytes.fromhex(payload)), "and no larger than they were"
+
+
+def test_a_set_that_changes_little_is_its_difference_and_one_that_becomes_simple_is_whole() -> None:
+    draw = random.Random(8)
+    kept = heavy_hitters(2, 512, 32, 256)
+    changed = [row ^ 1 << draw.randrange(512) for row in kept]
+    trace = Trace()
+    for members in (kept, changed, [row_of(range(400))] * 32, kept):
+        trace.add(Axis.STORE, Operation.KEEP_ONLY, members, width=512, **HEADS)
+    first, second, third, again = trace.events
+    assert (second.enc, second.base_seq) == (Encoding.DELTA, 0)
+    assert size(second) * 4 < size(first)
+    assert (third.enc, size(third)) == (Encoding.RANGES, 5)
+    assert (again.enc, again.base_seq, size(again)) == (Encoding.DELTA, 0, 0)
+    found = rows(second, by_seq(trace.events))
+    assert found is not None
+    assert list(found.values()) == changed

@@ -1,7 +1,9 @@
 """The runner of a comparison, a process of its own: `python -m weighbridge.capture.comparison_runner FOLDER KEY_FILE`.
 
-The plan comes on standard input as JSON, so that prompts stand in no file. Models are local: nothing is fetched. Exit
-codes: 0 done, 2 the plan cannot be run as written, with the reason on standard error.
+The plan comes on standard input as one line of JSON, so that prompts stand in no file. Who gives `--while-open` as well
+leaves standard input open, and the runner ends when it is closed: a model must not compute on for somebody who was
+killed. Models are local: nothing is fetched. Exit codes: 0 done, 2 the plan cannot be run as written, with the reason
+on standard error, 3 nobody waits for it any more.
 """
 
 from __future__ import annotations
@@ -9,14 +11,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from weighbridge.capture.comparison.setting import settings
 from weighbridge.capture.keys import KeyCommand, KeyEnvironment, KeyFolder, KeyProvider
 from weighbridge.schemas.errors import ConfigError
 
 DEMO: Final = "demo"
+WHILE_OPEN: Final = "--while-open"
+ALONE: Final = 3
 
 
 def main(folder: Path, key: bytes, given: Mapping[str, Any]) -> None:
@@ -32,9 +38,26 @@ def main(folder: Path, key: bytes, given: Mapping[str, Any]) -> None:
     """
     from weighbridge.capture.comparison.run import Run, plan_of  # noqa: PLC0415 - after the environment is set
 
+    # What is written wrong is said before a model is loaded, which may take minutes.
+    settings(given["strategies"])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     model, tokenizer = load(given)
     Run(plan_of(given, model, tokenizer), folder, key, provider(given["keys"]))()
+
+
+def end_with(pipe: int) -> None:
+    """End this process when nothing more can come through a pipe: whoever held its other end is gone.
+
+    A pipe closes with the process that holds it, however that ends and on every system. Nothing is tidied
+    up: a folder without a manifest is a run that did not end.
+    """
+
+    def watch() -> None:
+        while os.read(pipe, 1):  # not through sys.stdin, whose lock would be held when this process ends
+            pass
+        os._exit(ALONE)
+
+    threading.Thread(target=watch, name="weighbridge-parent", daemon=True).start()
 
 
 def load(given: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -76,7 +99,10 @@ def provider(told: Mapping[str, Any]) -> KeyProvider:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), bytes.fromhex(Path(sys.argv[2]).read_text(encoding="ascii")), json.load(sys.stdin))
+        plan = json.loads(sys.stdin.buffer.readline())
+        if WHILE_OPEN in sys.argv[3:]:
+            end_with(sys.stdin.fileno())
+        main(Path(sys.argv[1]), bytes.fromhex(Path(sys.argv[2]).read_text(encoding="ascii")), plan)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)

@@ -13,39 +13,36 @@ prepares the next file and reads the policy again.
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from weighbridge.capture import guard, layout, policy
-from weighbridge.capture.binding import Attempt, Binding
-from weighbridge.capture.content import Content, Run, opening
+from weighbridge.capture import policy
+from weighbridge.capture.binding import Binding
+from weighbridge.capture.bindings import Bindings
+from weighbridge.capture.content import Content, opening
 from weighbridge.capture.content_files import ContentFiles
-from weighbridge.capture.context import Context, Parameters
-from weighbridge.capture.dictionary import Dictionary, DictionaryFullError, Entry
-from weighbridge.capture.guard import Guard, raises
+from weighbridge.capture.dictionary import Dictionary, Entry
+from weighbridge.capture.guard import Guard
 from weighbridge.capture.guard import report as report_error
-from weighbridge.capture.journal import JournalHeader, JournalUnavailableError, NoJournal
+from weighbridge.capture.journal import JournalHeader, NoJournal
 from weighbridge.capture.journals import Journals
 from weighbridge.capture.keeper import Keeper
 from weighbridge.capture.keys import KeyProvider
 from weighbridge.capture.limits import Limits
+from weighbridge.capture.living import closed, living
 from weighbridge.capture.losses import Losses
-from weighbridge.capture.records import Records
 from weighbridge.capture.rendering import Renderer
-from weighbridge.capture.replicated import PartBinding, facts_of, placed
-from weighbridge.capture.traces import Events, Traces
-from weighbridge.schemas.enumerations import GapReason, RunStream
+from weighbridge.capture.replicated import facts_of
+from weighbridge.capture.traces import Traces
+from weighbridge.schemas.enumerations import GapReason
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME, key_id
 from weighbridge.schemas.parts import Part
-from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.version import SCHEMA_VERSION
 
 __all__ = ["Limits", "Recorder"]
@@ -53,7 +50,7 @@ __all__ = ["Limits", "Recorder"]
 _SIGN: Final = -(1 << 63)
 
 
-class Recorder(Records):
+class Recorder(Bindings):
     """The capture agent of one process. Use `Recorder.start`.
 
     Attributes:
@@ -188,137 +185,7 @@ class Recorder(Records):
                 self.keeper.start()
             except RuntimeError as error:  # no thread to be had: files then change in the request that fills them
                 report_error(error, "keeper")
-        _living.add(self)
-
-    # -- binding -------------------------------------------------------------------------------------------------------
-
-    def bind(
-        self,
-        context: Context,
-        *,
-        counts: Sequence[str] = (),
-        parameters: Parameters | None = None,
-        root: str = "usage",
-    ) -> Binding:
-        """Bind what stays the same for many attempts.
-
-        Args:
-            context: provenance, tenant, task, route and strategy; names become pseudonyms here, once.
-            counts: names (of `layout.COUNTS` and `layout.TIMES`) of the integers `finish` will get.
-            parameters: generation parameters that stay the same.
-            root: where the usage object stands in its answer, such as `usage` or `usageMetadata`.
-
-        Raises:
-            ConfigError: a name that is not allowed, or a count that does not exist.
-        """
-        unknown = [name for name in counts if name not in layout.COUNTS and name not in layout.TIMES]
-        if unknown:
-            raise ConfigError(f"unknown count {unknown[0]!r}; known are {', '.join((*layout.COUNTS, *layout.TIMES))}")
-        entry = context.entry(self.key)
-        facts = (str(entry["tenant"]), str(entry["route"]), context.strategy_id)
-        # At once, so that no new file comes in between and leaves out what no binding seems to use.
-        with self.dictionary.lock:
-            number = self.number(Entry.CONTEXT, entry, 0)
-            values = -1 if parameters is None else self.parameters(parameters)
-            made = Binding if self.part is None else PartBinding
-            binding = made(self, number, counts, facts, root, values, context.subject_bucket)
-            if isinstance(binding, PartBinding) and self.part is not None:
-                binding.of(self.part, self._calls)
-            self._decide(binding)
-            self._bindings.add(binding)
-            self.dictionary.hold(binding)
-        return binding
-
-    def number(self, entry: Entry, content: Mapping[str, object], otherwise: int) -> int:
-        """The number of an entry, or `otherwise` where there is no room for it: no request may fail for that."""
-        try:
-            return self.dictionary.number(entry, content)
-        except (DictionaryFullError, JournalUnavailableError) as error:
-            report_error(error, "dictionary")
-            return otherwise
-
-    def parameters(self, parameters: Parameters) -> int:
-        """The dictionary number of generation parameters that differ from call to call."""
-        return self.number(Entry.PARAMETERS, parameters.entry(), -1)
-
-    def scope_context(self, context: int, name: str) -> int:
-        """The dictionary number of a context with the name of a stage added."""
-        try:
-            return self.dictionary.derive(context, {"scope": name})
-        except (DictionaryFullError, JournalUnavailableError, KeyError) as error:
-            report_error(error, "dictionary")
-            return context
-
-    # -- policy --------------------------------------------------------------------------------------------------------
-
-    def _decide(self, binding: Binding) -> None:
-        decision = self.policy.decide(*binding.facts, policy.today())
-        binding.decision = decision if decision.threshold else None
-
-    def read_policy(self) -> None:
-        """Read the policy file if its content changed. A file that cannot be read leaves the policy as it is."""
-        if self._policy_file is None:
-            return
-        try:
-            changed = self._policy_file.changed()
-            if changed is not None:
-                self.policy = changed
-                self.journals.rename_policy()
-        except (OSError, ConfigError) as error:
-            report_error(error, "policy")
-        with self.dictionary.lock:
-            bindings = list(self._bindings)
-        for binding in bindings:
-            self._decide(binding)
-
-    # -- content -------------------------------------------------------------------------------------------------------
-
-    def offer_ids(self, attempt: Attempt, runs: Sequence[Run]) -> int:
-        """Hand over the token ids of one attempt by reference (level 2 and up); how many ids will follow, -1 none."""
-        if self.follows:
-            return -1
-        return self.content.offer(attempt.content_place(), runs)
-
-    def offer_pair(self, attempt: Attempt, prompt: object, output: object) -> int:
-        """`Attempt.offer`, for whatever does not fit its fast path. Never raises."""
-        ids = ((RunStream.PROMPT, prompt), (RunStream.OUTPUT, output))
-        try:
-            hi, lo = attempt.key
-            given = [(stream, held) for stream, held in ids if held is not None]
-            runs = [Run(hi, lo, 0, number, stream, 0, held) for number, (stream, held) in enumerate(given)]
-            return self.content.offer(attempt.content_place(), runs)
-        except Exception as error:
-            self.losses.count(GapReason.SERIALISE, attempts=0)
-            report_error(error, "offer")
-            if raises():
-                raise
-        return -1
-
-    def offer_trace(
-        self,
-        attempt: Attempt,
-        events: Events,
-        strategy: Strategy | Sequence[Strategy] | None,
-        child: int,
-        held_bytes: int,
-    ) -> bool:
-        """`Attempt.offer_trace`. Never raises."""
-        try:
-            if self.part is not None:
-                events = partial(placed, self.part, events)
-            return self.traces.offer(attempt, events, strategy, child, held_bytes)
-        except Exception as error:
-            self.losses.count(GapReason.SERIALISE, attempts=0)
-            report_error(error, "offer_trace")
-            if raises():
-                raise
-        return False
-
-    def drain_content(self, *, all_: bool = False) -> None:
-        """Write the id blocks that are due, and the traces (keeper and close only)."""
-        self.content.drain(self.content_files.append, all_=all_)
-        self.traces.drain(self.content_files.append)
-        self.content_files.roll()
+        living.add(self)
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
@@ -348,13 +215,13 @@ class Recorder(Records):
             self.journals.close()
         with Guard("close"):
             self.journals.write_late_losses()
-        _closed.add(self)
+        closed.add(self)
         if not self.losses.snapshot():
-            _living.discard(self)
+            living.discard(self)
 
     def _outlive(self) -> None:
         """Live until what was lost after the close is written, though nobody but an attempt may know us any more."""
-        _living.add(self)
+        living.add(self)
 
     def after_fork(self) -> None:
         """In a forked child: forget the parent's files and open fresh ones."""
@@ -374,23 +241,3 @@ class Recorder(Records):
 def _handed_out(serials: Iterator[int]) -> bool:
     """Whether an attempt was ever begun: its text is the only look at a counter that takes nothing of it."""
     return repr(serials) != "count(1)"
-
-
-_living: Final[set[Recorder]] = set()
-_closed: Final[weakref.WeakSet[Recorder]] = weakref.WeakSet()
-
-
-def _close_all() -> None:
-    for recorder in list(_living):
-        with Guard("close"):
-            recorder.close()
-
-
-def _after_fork() -> None:
-    guard.after_fork()
-    for recorder in {*_living, *_closed}:
-        recorder.after_fork()
-
-
-atexit.register(_close_all)
-os.register_at_fork(after_in_child=_after_fork)

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -21,6 +21,8 @@ CRASH = 70  # a fault of the program
 PIPE_CLOSED = 141  # the reader of our output went away, as for every Unix tool
 INTERRUPTED = 130
 _CHECKED = "Value error, "
+# Packages that read files and say of an error neither where it is nor what to do.
+_ENGINES = frozenset({"polars", "pyarrow", "pyo3_runtime"})
 TERMINATED = 143  # as of any process that was sent SIGTERM
 
 
@@ -60,14 +62,30 @@ def guarded(debug: Callable[[], bool] = lambda: False) -> Iterator[None]:
         if isinstance(error, typer.BadParameter.__bases__):
             _in_our_words(error)
             raise
+        _tell_damage(error)
         crashed(error, debug=debug())
         raise typer.Exit(CRASH) from None
     except BaseException as error:
         # A library in Rust that gives up raises what is no Exception, and would end with the code of findings.
         if type(error).__name__ != "PanicException":
             raise
+        _tell_damage(error)
         crashed(error, debug=debug())
         raise typer.Exit(CRASH) from None
+
+
+def _tell_damage(error: BaseException) -> None:
+    """Leave with `USAGE` where what an engine gave up at is a file of the lake that is damaged, which is named."""
+    if type(error).__module__.partition(".")[0] not in _ENGINES:
+        return
+    from weighbridge.pipeline.lake.committed import damaged_file
+
+    told = None
+    with suppress(Exception):
+        told = damaged_file()
+    if told is not None:
+        complain(str(told))
+        raise typer.Exit(USAGE) from None
 
 
 def _in_our_words(error: Exception) -> None:

@@ -96,6 +96,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def write_notice(text: str) -> None:
+    """A line that is no part of the answer, on standard error."""
+    sys.stderr.write(text + "\n")
+
+
 def write_line(text: str = "") -> None:
     """A line for people."""
     sys.stdout.write(text + "\n")

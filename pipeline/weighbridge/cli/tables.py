@@ -59,6 +59,14 @@ def measured(value: object, unit: object) -> str | None:
     return f"{value:+,} {str(unit).removesuffix('s') if abs(value) == 1 else unit}"
 
 
+def in_full(value: object, unit: object) -> str | None:
+    """Money with its sign, every digit and its unit; at least two places."""
+    if not isinstance(value, Decimal):
+        return None
+    whole, _, places = f"{value:+,f}".partition(".")
+    return f"{whole}.{places.rstrip('0'):0<2} {unit}"
+
+
 def write_account(result: IngestResult) -> None:
     """The account of every file: rows in = stored + quarantined + duplicates."""
     names = ["file", "importer", "rows in", "stored", "quarantined", "duplicates", "note"]

@@ -14,6 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 VERSION: Final = 1
+# In the table `comparison` a row of this ending is of the pairs on which the strategy acted, where these are some.
+ACTED: Final = "@acted"
 MANIFEST: Final = "comparison.json"
 ROWS: Final = "rows.parquet"
 TOKENIZER: Final = "tokenizer.json"

@@ -5,16 +5,18 @@
     data             every replica answers calls of its own
 
 What all ranks count alike is told by the first of them. What each does to its own heads or layers is told by each,
-under the numbers that heads and layers have in the whole model. A source is then the installation's name, and for
-each further rank that name with the rank behind it.
+under the numbers that heads and layers have in the whole model; what they all do is told by all, and read once. A
+source is then the installation's name, and for each further rank that name with the rank behind it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from itertools import accumulate
+from operator import attrgetter
 from typing import Final
 
 from weighbridge.schemas.errors import ConfigError
@@ -22,6 +24,7 @@ from weighbridge.schemas.identity import NAME, AttemptKey, keyed_key
 from weighbridge.schemas.state_event import StateEvent
 
 _MOST: Final = 1 << 20
+_content: Final = attrgetter(*(each.name for each in fields(StateEvent) if each.name not in ("seq", "base_seq")))
 Events = Sequence[StateEvent] | Callable[[], Sequence[StateEvent]]
 
 
@@ -103,6 +106,10 @@ def installation_of(source: str) -> str:
 def united(shards: Sequence[Sequence[StateEvent]]) -> list[StateEvent]:
     """The traces of the ranks of one attempt as one, in the order of steps; numbered anew, with what refers to them.
 
+    What ranks do alike is told by each of them and stands there once: drafts, which are of no layer, and where experts
+    are spread over ranks, the attention that each of them computes whole. Of an event that a rank tells several times
+    there are as many as the rank has that tells the most.
+
     Args:
         shards: one trace per rank, each in its own order.
     """
@@ -112,12 +119,20 @@ def united(shards: Sequence[Sequence[StateEvent]]) -> list[StateEvent]:
         for shard, events in enumerate(shards)
         for place, step in enumerate(accumulate((event.step for event in events), max))
     )
-    numbers = {(shard, shards[shard][place].seq): number for number, (_, shard, place) in enumerate(merged)}
-    out = []
-    for number, (_, shard, place) in enumerate(merged):
+    numbers: dict[tuple[int, int], int] = {}
+    told: dict[tuple[object, ...], list[int]] = {}
+    seen: Counter[tuple[int, tuple[object, ...]]] = Counter()
+    out: list[StateEvent] = []
+    for _, shard, place in merged:
         event = shards[shard][place]
         base = None if event.base_seq is None else numbers[shard, event.base_seq]
-        out.append(replace(event, seq=number, base_seq=base))
+        alike = (base, *_content(event))
+        same, nth = told.setdefault(alike, []), seen[shard, alike]
+        seen[shard, alike] += 1
+        if nth == len(same):
+            same.append(len(out))
+            out.append(replace(event, seq=len(out), base_seq=base))
+        numbers[shard, event.seq] = same[nth]
     return out
 
 

@@ -28,13 +28,11 @@ import pyarrow.compute as pc
 
 from weighbridge.schemas.enumerations import Encoding
 from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.position_bitmaps import inflated, pack_bitmap, squeezed, unpack_bitmap
 
 Rows = tuple[int, ...]
 _EACH: Final = 1
-_TURNED: Final = 2
-_PLAIN: Final = 4
 _ZSTD: Final = 16
-_LEVEL: Final = 19
 # No compressed bitmap is smaller than that.
 _LEAST: Final = 13
 _INNER: Final = (Encoding.RANGES, Encoding.BITMAP_Z, Encoding.ALL)
@@ -103,15 +101,19 @@ def runs_of(row: int) -> list[tuple[int, int]]:
     return list(zip(positions_of(row & ~(row << 1)), positions_of(row & ~(row >> 1)), strict=True))
 
 
-def pack_rows(rows: Rows, width: int) -> tuple[Encoding, bytes | None]:
+def pack_rows(rows: Rows, width: int, *, quick: bool = False) -> tuple[Encoding, bytes | None]:
     """Store the rows of an event in the fewest bytes.
+
+    Args:
+        quick: take a few bytes more where that is quicker.
 
     Raises:
         ContractError: a position is not below `width`.
     """
-    if any(row >> width for row in rows):
+    every = full(width)
+    if min(rows) < 0 or max(rows) > every:
         raise ContractError(f"a position is beyond the {width} there are; positions count from 0")
-    if all(row == full(width) for row in rows):
+    if min(rows) == every:
         return Encoding.ALL, None
     kept = rows[:1] if len(set(rows)) == 1 else rows
     runs = sum((row & ~(row << 1)).bit_count() for row in kept)
@@ -121,7 +123,7 @@ def pack_rows(rows: Rows, width: int) -> tuple[Encoding, bytes | None]:
         ranges = bytes([_EACH * (len(kept) > 1)]) + b"".join(map(_ranges, kept))
         if len(ranges) <= _LEAST:
             return Encoding.RANGES, ranges
-    bitmap = _bitmap(kept, width)
+    bitmap = pack_bitmap(kept, width, quick=quick)
     if ranges is not None and len(ranges) <= len(bitmap):
         return Encoding.RANGES, ranges
     return Encoding.BITMAP_Z, bitmap
@@ -132,7 +134,7 @@ def pack_difference(rows: Rows, base: Rows, width: int) -> bytes | None:
     differing = tuple(row ^ before for row, before in zip(rows, base, strict=True))
     if not any(differing):
         return None
-    encoding, payload = pack_rows(differing, width)
+    encoding, payload = pack_rows(differing, width, quick=True)
     return bytes([_INNER.index(encoding)]) + (payload or b"")
 
 
@@ -147,7 +149,7 @@ def unpack_rows(encoding: Encoding, payload: bytes | None, count: int, width: in
     try:
         if encoding is Encoding.RULE:
             return (rule_of(payload).row(width),) * count
-        rows = _from_ranges(payload or b"", count, width) if encoding is Encoding.RANGES else _from_bitmap(
+        rows = _from_ranges(payload or b"", count, width) if encoding is Encoding.RANGES else unpack_bitmap(
             payload or b"", count, width
         )  # fmt: skip
     except (IndexError, ValueError, OSError, StopIteration):
@@ -199,7 +201,7 @@ def pack_counts(counts: Sequence[int]) -> bytes:
     most = max(counts, default=0)
     width = 1 if most < 1 << 8 else 2 if most < 1 << 16 else 4
     raw = b"".join(bytes(count >> 8 * plane & 0xFF for count in counts) for plane in range(width))
-    packed = _squeezed(raw)
+    packed = squeezed(raw)
     return bytes([width | _ZSTD]) + packed if len(packed) < len(raw) else bytes([width]) + raw
 
 
@@ -211,7 +213,7 @@ def unpack_counts(payload: bytes, width: int) -> tuple[int, ...]:
     """
     size = (payload[0] & ~_ZSTD if payload else 0) * width
     try:
-        raw = _inflated(payload[1:], size) if payload and payload[0] & _ZSTD else payload[1:]
+        raw = inflated(payload[1:], size) if payload and payload[0] & _ZSTD else payload[1:]
     except (ValueError, OSError):
         raise ContractError(f"counts of positions cannot be read; {_CURE}") from None
     if len(raw) != size or (width and not size):
@@ -297,45 +299,3 @@ def _from_ranges(payload: bytes, count: int, width: int) -> Rows:
             at += length
         rows.append(row)
     return tuple(rows)
-
-
-def _bitmap(rows: Rows, width: int) -> bytes:
-    """The smallest of the bitmap row by row, position by position, and not compressed at all."""
-    size, each = (len(rows) * width + 7) // 8, _EACH * (len(rows) > 1)
-    straight = sum(row << width * at for at, row in enumerate(rows)).to_bytes(size, "little")
-    forms = [bytes([each]) + _squeezed(straight), bytes([each | _PLAIN]) + straight]
-    if each:
-        forms.append(bytes([each | _TURNED]) + _squeezed(_turned(rows, width).to_bytes(size, "little")))
-    return min(forms, key=len)
-
-
-def _from_bitmap(payload: bytes, count: int, width: int) -> Rows:
-    flags = payload[0]
-    rows = count if flags & _EACH else 1
-    size = (rows * width + 7) // 8
-    raw = payload[1:] if flags & _PLAIN else _inflated(payload[1:], size)
-    if len(raw) != size:
-        raise ValueError("size")
-    bits = int.from_bytes(raw, "little")
-    if flags & _TURNED:
-        bits = _turned(tuple(bits >> rows * at & full(rows) for at in range(width)), rows)
-    if bits >> rows * width:
-        raise ValueError("bits beyond the last")
-    return tuple(bits >> width * at & full(width) for at in range(rows))
-
-
-def _turned(rows: Rows, width: int) -> int:
-    """Bits of rows of `width`, position by position: bit (position x rows + row)."""
-    if not width:
-        return 0
-    # As text: a step per position instead of one per bit. The highest digit comes first, so the last row does.
-    digits = [format(row, f"0{width}b") for row in reversed(rows)]
-    return int("".join(map("".join, zip(*digits, strict=True))), 2)
-
-
-def _squeezed(raw: bytes) -> bytes:
-    return bytes(pa.Codec("zstd", compression_level=_LEVEL).compress(raw, asbytes=True))
-
-
-def _inflated(packed: bytes, size: int) -> bytes:
-    return bytes(pa.decompress(packed, size, codec="zstd", asbytes=True))

@@ -8,7 +8,7 @@ fold(trace.events)          # live positions per (layer, head)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from weighbridge.schemas import position_sets as sets
 from weighbridge.schemas.enumerations import Axis, Encoding, Fidelity, HeadKind, Operation, Phase, PositionSpace
@@ -54,6 +54,22 @@ def pack_positions(positions: Sequence[int], universe: int) -> tuple[Encoding, b
     return sets.pack_rows((row_of(positions),), universe)
 
 
+class _Last(NamedTuple):
+    """The latest set of one kind and scope.
+
+    Attributes:
+        seq: of its event.
+        whole: bytes of the latest set of the kind that was packed whole.
+        depth: of its differences.
+    """
+
+    seq: int
+    rows: sets.Rows
+    width: int
+    whole: int
+    depth: int
+
+
 class Trace:
     """The state events of one attempt, in the order they are added.
 
@@ -69,7 +85,7 @@ class Trace:
         self.events: list[StateEvent] = []
         self.strategy_id = strategy_id
         self._same: dict[tuple[sets.Rows, int], int] = {}
-        self._last: dict[tuple[Any, ...], tuple[int, sets.Rows, int, int]] = {}
+        self._last: dict[tuple[Any, ...], _Last] = {}
 
     def add(
         self,
@@ -126,29 +142,23 @@ class Trace:
         return event
 
     def _stored(self, scope: tuple[Any, ...], rows: sets.Rows, width: int) -> tuple[Encoding, bytes | None, int | None]:
-        """The encoding, payload and base of a set."""
+        """The encoding, payload and base of a set. Where a difference will do, the whole is not packed."""
         seq = len(self.events)
         same = self._same.get((rows, width))
         if same is not None:
             return Encoding.DELTA, None, same
-        encoding, payload = sets.pack_rows(rows, width)
-        base = None
         before = self._last.get(scope)
-        depth = 0
-        if payload is not None and len(payload) > _SMALL:
+        difference = None if before is None else _difference(before, rows, width)
+        if before is not None and difference is not None:
             self._same[rows, width] = seq
-            # A difference of more positions than the set has bytes is not half as large, and is not written out.
-            if (
-                before is not None
-                and before[2] <= width
-                and before[3] < _DEPTH
-                and sum((row ^ old).bit_count() for row, old in zip(rows, before[1], strict=True)) <= len(payload)
-            ):
-                difference = sets.pack_difference(rows, before[1], width)
-                if difference is not None and len(difference) * 2 < len(payload):
-                    encoding, payload, base, depth = Encoding.DELTA, difference, before[0], before[3] + 1
-        self._last[scope] = (seq, rows, width, depth)
-        return encoding, payload, base
+            self._last[scope] = _Last(seq, rows, width, before.whole, before.depth + 1)
+            return Encoding.DELTA, difference, before.seq
+        encoding, payload = sets.pack_rows(rows, width)
+        whole = len(payload or b"")
+        if whole > _SMALL:
+            self._same[rows, width] = seq
+        self._last[scope] = _Last(seq, rows, width, whole, 0)
+        return encoding, payload, None
 
     def count(
         self,
@@ -197,6 +207,19 @@ def survival_events(events: Sequence[StateEvent]) -> list[StateEvent]:
             head_kind=event.head_kind, pos_space=event.pos_space, sample_p=event.sample_p,
         )  # fmt: skip
     return trace.events
+
+
+def _difference(before: _Last, rows: sets.Rows, width: int) -> bytes | None:
+    """The payload of a DELTA, None where it is not less than half of what the whole set is expected to take."""
+    if before.width > width or before.depth >= _DEPTH or before.whole <= _SMALL:
+        return None
+    # A difference of more positions than the set has bytes is not half as large, and is not written out.
+    if sum((row ^ old).bit_count() for row, old in zip(rows, before.rows, strict=True)) > before.whole:
+        return None
+    # Of few runs the whole set takes less than the earlier one did; a run is 2 bytes or more.
+    most = min(before.whole, 4 * sum((row & ~(row << 1)).bit_count() for row in set(rows)))
+    difference = sets.pack_difference(rows, before.rows, width)
+    return difference if difference is not None and 2 * len(difference) < most else None
 
 
 def _both(low: int | None, high: int | None) -> Range:

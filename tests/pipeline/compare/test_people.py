@@ -111,6 +111,30 @@ def test_verdicts_are_read_from_files_and_slips_are_named(tmp_path: Path) -> Non
             read_verdicts([first])
 
 
+def test_raters_of_files_called_alike_are_told_apart_or_asked_for(tmp_path: Path) -> None:
+    paths = []
+    for rater, word in (("ann", "A"), ("bob", "A")):
+        (tmp_path / rater).mkdir()
+        paths.append(tmp_path / rater / "sheet.csv")
+        paths[-1].write_text(f"item,verdict\nx1,{word}\n")
+    assert [each.rater for each in read_verdicts(paths)] == ["ann", "bob"]
+    assert [each.rater for each in read_verdicts(paths, ["a", "b"])] == ["a", "b"]
+    (tmp_path / "ann" / "sheet.tsv").write_text("item,verdict\nx1,B\n")
+    alike = [paths[0], tmp_path / "ann" / "sheet.tsv"]
+    with pytest.raises(ContractError, match="do not say who filled them in: name raters"):
+        read_verdicts(alike)
+    with pytest.raises(ContractError, match="do not say who filled them in"):
+        read_verdicts([paths[0], paths[0]])
+    assert len(read_verdicts(alike, ["ann", "bob"])) == 2
+    for names in (["ann"], ["ann", "ann"], ["ann", " "]):
+        with pytest.raises(ContractError, match="name each file's rater, each by another name"):
+            read_verdicts(alike, names)
+    paths[1].write_text("item,verdict,rater\nx1,B,carl\n")
+    assert [each.rater for each in read_verdicts(paths)] == ["sheet", "carl"]
+    (tmp_path / "ann" / "sheet.tsv").write_text("item,verdict\nx1,\n")
+    assert len(read_verdicts(alike)) == 1, "a sheet nobody filled in has no rater"
+
+
 def test_verdicts_are_read_from_the_workbook(tmp_path: Path) -> None:
     items = blinded(KEY, "run", "window", SHOWN[:3])
     path = tmp_path / "ann.xlsx"

@@ -52,6 +52,18 @@ def test_a_plan_says_what_is_on(tmp_path: Path) -> None:
     assert "heavy" not in repr(plan)
 
 
+def test_a_press_and_where_it_is_installed_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "compare.toml"
+    (tmp_path / "kvpress").mkdir()
+    (tmp_path / "python").touch()
+    text = GOOD.replace("window = 16\nsinks = 4", 'press = "KnormPress"\ncompression_ratio = 0.5')
+    path.write_text(f'packages = "kvpress"\npython = "python"\n{text}')
+    plan = read_plan(path)
+    assert plan.strategies == {"window": {"press": "KnormPress", "compression_ratio": 0.5}}
+    assert (plan.packages, plan.python) == (str(tmp_path / "kvpress"), str(tmp_path / "python"))
+    assert "packages" not in plan.told({})
+
+
 def test_prompts_may_stand_in_a_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"ids": [1, 2]}\n\n{"pair": "x", "ids": [3], "expected_ids": [4]}\n')
     path = tmp_path / "compare.toml"
@@ -107,6 +119,14 @@ def test_the_demonstration_has_the_same_prompts_every_time() -> None:
         ("margins = { agreement = 0.03 }", "margins = 5", "gate holds what is no number"),
         ('parts = [["context", [1, 2]], ["user", "秤"]]', "parts = 5", "parts is no list"),
         ('"2.50"', '"1e30"', "hour is no amount from 0"),
+        ("window = 16", "press = 5", "'press' is no name; press is that of a class"),
+        ("window = 16", 'window = "KnormPress"', "'window' is no number"),
+        (
+            "max_new_tokens",
+            'packages = "none"\nmax_new_tokens',
+            "packages is .*none, which is not there; name a fol",
+        ),
+        ("max_new_tokens", 'python = "none"\nmax_new_tokens', "python is .*none, which is not there; name an interpr"),
     ],
 )
 def test_what_is_of_another_kind_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

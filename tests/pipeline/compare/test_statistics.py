@@ -8,10 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.pipeline.compare.bootstrap import paired
+from weighbridge.pipeline.compare.effect import Evidence
+from weighbridge.pipeline.compare.gate import Gate
+from weighbridge.pipeline.compare.judging import hold, judge
 from weighbridge.pipeline.compare.mcnemar import exact_p, mcnemar
 from weighbridge.pipeline.compare.multiplicity import benjamini_hochberg, holm
+from weighbridge.pipeline.compare.passes import Passes, at_least
 from weighbridge.pipeline.compare.ranks import rank_correlation
 from weighbridge.pipeline.compare.survival import median, share_at, survival
+from weighbridge.schemas.enumerations import Judgement
 
 
 def test_the_interval_is_that_of_scipy() -> None:
@@ -104,3 +109,96 @@ def test_ranks_with_ties_are_those_of_scipy() -> None:
     first, second = [1, 2, 2, 3, 9], [0.1, 0.4, 0.2, 0.2, 0.8]
     assert rank_correlation(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
     assert rank_correlation([1, 1], [1, 2]) is None
+
+
+def rates(pairs: int, lost: float, won: float) -> tuple[float, float]:
+    """How often a loss of 0.02 that is just the margin is told to be inside of it, and beyond: worked out exactly."""
+    logs = np.array([0.0, *np.cumsum(np.log(np.arange(1, pairs + 1)))])
+    inside = beyond = 0.0
+    for gone in range(pairs + 1):
+        for come in range(pairs - gone + 1):
+            rest = pairs - gone - come
+            chance = float(
+                np.exp(logs[pairs] - logs[gone] - logs[come] - logs[rest])
+                * lost**gone * won**come * (1 - lost - won) ** rest
+            )  # fmt: skip
+            if chance > 1e-9:
+                found = Passes(pairs, gone, come)
+                inside += chance * (found.p_below(-0.02) <= 0.025)
+                beyond += chance * (found.p_above(-0.02) <= 0.025)
+    return inside, beyond
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0.02, 0.0), (0.04, 0.02), (0.07, 0.05), (0.22, 0.2)])
+def test_of_pairs_that_pass_or_not_a_loss_of_the_margin_seldom_passes(lost: float, won: float) -> None:
+    inside, beyond = rates(60, lost, won)
+    assert inside <= 0.026
+    assert beyond <= 0.026
+
+
+def test_the_score_is_that_of_a_worked_example() -> None:
+    """Without a margin Tango's statistic is McNemar's; and won and lost exchanged it is the same turned round."""
+    found = Passes(100, 12, 5)
+    assert found.score(0.0) == pytest.approx((5 - 12) / 17**0.5)
+    assert found.turned().score(0.03) == pytest.approx(-found.score(-0.03))
+    assert found.p_below(-0.02) > 0.5 > found.p_above(-0.02)
+    assert at_least(2, 3, 0.5) == pytest.approx(0.5)
+    assert (at_least(0, 3, 0.5), at_least(1, 3, 0.0), at_least(3, 3, 1.0)) == (1.0, 0.0, 1.0)
+
+
+def test_a_studentised_bound_is_that_of_scipy_s_resamples() -> None:
+    """Where few lose much, the studentised bound is further out than BCa's, and it is what decides."""
+    values = -np.random.default_rng(6).lognormal(0, 1.2, 80)
+    found = paired(values.tolist(), seed=1, decides=True)
+    drawn = np.random.default_rng(9).choice(values, size=(4000, 80))
+    ratios = (drawn.mean(axis=1) - values.mean()) / (drawn.std(axis=1, ddof=1) / 80**0.5)
+    error = values.std(ddof=1) / 80**0.5
+    assert found.ratios.error == pytest.approx(error)
+    bound = values.mean() - 2.2 * error
+    assert found.ratios.p_below(values.mean() - bound) == pytest.approx(np.mean(ratios >= 2.2), abs=0.012)
+    assert found.ratios.p_above(values.mean() - (values.mean() + 2.2 * error)) == pytest.approx(
+        np.mean(ratios <= -2.2), abs=0.015
+    )
+    assert (found.p_not_below(bound) or 0) >= (found.p_below(bound) or 0)
+
+
+def test_clusters_have_one_error() -> None:
+    """Thirty pairs of each of twenty clusters are as sure as the twenty."""
+    source = np.random.default_rng(8)
+    means = source.normal(size=20)
+    one = paired(means.tolist(), decides=True)
+    many = paired(np.repeat(means, 30).tolist(), [f"t{at // 30}" for at in range(600)], decides=True)
+    assert many.ratios.error == pytest.approx(one.ratios.error)
+    assert many.p_not_below(-1.0) == pytest.approx(one.p_not_below(-1.0), abs=0.02)
+    assert many.passes is None
+
+
+def test_judgements_keep_their_rates() -> None:
+    """The gate itself on seeded losses of just the margin and of five points; the benchmark runs thousands."""
+    source = np.random.default_rng(21)
+    gate = Gate(margins={"score": 0.02})
+    told: dict[tuple[float, Judgement], int] = {}
+    for loss in (0.02, 0.06):
+        for _ in range(30):
+            lost = 0.15 * (1 - source.exponential(1, 200)) - loss
+            (ruling,) = judge(
+                [hold({"score": lost.tolist()}, [None] * 200, [True] * 200, Evidence.EVENTS, gate)], gate, gate.margins
+            )
+            told[loss, ruling.judgement] = told.get((loss, ruling.judgement), 0) + 1
+    assert told.get((0.02, Judgement.NOT_WORSE), 0) <= 3
+    assert told[0.06, Judgement.WORSE] >= 24
+
+
+def test_the_interval_that_is_shown_is_the_one_that_decides() -> None:
+    few = paired([-1.0] * 3 + [1.0] + [0.0] * 96, worst=1.0, decides=True)
+    low, high = few.limits
+    assert few.passes is not None
+    assert few.passes.score(low or 0) == pytest.approx(1.96, abs=0.001)
+    assert few.passes.score(high or 0) == pytest.approx(-1.96, abs=0.001)
+    values = -np.random.default_rng(6).lognormal(0, 1.2, 80)
+    skewed = paired(values.tolist(), worst=None, decides=True)
+    low, high = skewed.limits
+    one, other = skewed.ratios.limits(skewed.mean or 0, 0.025)
+    assert (low, high) == (min(one, skewed.low or 0), max(other, skewed.high or 0)), "the wider of both on either side"
+    assert skewed.p_not_below(low or 0) == pytest.approx(0.025, abs=0.003)
+    assert paired([0.5], worst=1.0, decides=True).limits == (None, None)

@@ -13,8 +13,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.pipeline.engine.recorded import CONFIGURATIONS, Recorded, lines, recorded
+from tests.pipeline.engine.recorded import CONFIGURATIONS, DAY, KEY, MODEL, Recorded, lines, recorded
 
+from weighbridge.pipeline.engine.engine import weigh_engines
+from weighbridge.pipeline.ingest.ingest import ingest
+from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile.reconcile import reconcile
 
 pytestmark = pytest.mark.real
@@ -196,3 +199,21 @@ def test_calls_that_were_said_to_be_another_providers_are_the_engines_all_the_sa
     assert found.lake.scan("reconciled").filter(status="UNEXPLAINED").collect().is_empty()
     trimmed = found.of("gap_cause", cause="stop_trimmed")
     assert sorted(row["tokens"] for row in trimmed) == [-2, -1, -1, -1]
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_steps_without_any_record_of_a_call_are_calls_that_nobody_recorded(
+    tmp_path: Path, shared_real: Path, configuration: str
+) -> None:
+    """Also where calls were given up, and nothing finished in a window: no token is left without a reason."""
+    lake = Lake.create(tmp_path / "lake")
+    steps = shared_real / "engines" / "vllm" / configuration / "engine_steps.jsonl"
+    ingest([steps], lake, key=KEY, day=DAY, model=MODEL)
+    weigh_engines(lake)
+    gaps = lake.scan("engine_gap").collect()
+    assert gaps["gap"].sum() > 0
+    assert gaps.filter((pl.col("residual") != 0) & ~pl.col("reset")).is_empty()
+    causes = lake.scan("engine_gap_cause").collect()
+    given_up = gaps.filter(counter="requests_finished", counted=0).select("since", "until").unique()
+    unseen = causes.filter(cause="unobserved").join(given_up, on=["since", "until"], how="semi")
+    assert set(unseen["counter"]) >= {"prompt_tokens", "generation_tokens"} if given_up.height else True

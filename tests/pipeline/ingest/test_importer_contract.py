@@ -13,6 +13,7 @@ from tests.pipeline.ingest.engine_samples import finished, http_call, step
 from tests.pipeline.ingest.gateway_samples import observation, request, run, spend
 from tests.pipeline.ingest.log_samples import chat, completions, export, invocation, message, page, span
 from tests.pipeline.ingest.test_importer_sglang_requests import request as sglang
+from tests.pipeline.ingest.test_importer_tensorrt_llm_requests import request as tensorrt
 from tests.sampling import some
 
 from weighbridge.pipeline.ingest.importer import Importer, Source, Staged, importers
@@ -65,6 +66,7 @@ def samples(
         "token_logs": jsonl("tokens.jsonl", [{"output_token_ids": [1, n], "prompt_tokens": n} for n in (2, 3)]),
         "segment": segment("sealed", attempt=[attempt(1)], usage_report=[report(1)]),
         "sglang_requests": jsonl("sglang.jsonl", [sglang(1), sglang(2)]),
+        "tensorrt_llm_requests": jsonl("tensorrt.jsonl", [tensorrt(1), tensorrt(2)]),
         "vllm_requests": jsonl("requests.jsonl", [finished(1), finished(2)]),
         "vllm_steps": jsonl("steps.jsonl", [step(1, busy=True), step(2)]),
     }
@@ -100,6 +102,7 @@ def test_the_folder_holds_the_importers_we_know() -> None:
         "recorded_answers",
         "segment",
         "sglang_requests",
+        "tensorrt_llm_requests",
         "token_logs",
         "usage_pages",
         "vllm_requests",

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weighbridge.pipeline.ingest.charges.days import begin_of
 from weighbridge.pipeline.invoice.contract import Contract, Credit, load_contract, load_contracts
 from weighbridge.pipeline.invoice.rates import Rates
 from weighbridge.pipeline.invoice.spans import merged, periods
 from weighbridge.pipeline.invoice.teams.shares import CENT, divided
 from weighbridge.pipeline.invoice.terms import month_terms, volume
-from weighbridge.pipeline.invoice.zones import begin_of, month_of, span_of
+from weighbridge.pipeline.invoice.zones import month_of, span_of
 from weighbridge.schemas.enumerations import LineKind
 from weighbridge.schemas.errors import ConfigError
 

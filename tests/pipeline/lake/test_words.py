@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -124,3 +125,23 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert rows.select("source").collect()["source"].to_list() == ["a"]
     assert counted(lake)[FIRST]["source"] == Counter({"a": 1})
     assert bounds(lake, lake.parts("gap")[0])["attempts"] == Bound(1, 1, 0)
+
+
+def test_footers_are_not_left_for_the_collector_of_cycles(tmp_path: Path) -> None:
+    """A lake has one for each file of each day, and nobody looks for cycles while they are read."""
+    lake = Lake.create(tmp_path)
+    lake.append("gap", gaps(FIRST, "a", "b"))
+    (part,) = lake.parts("gap")
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        assert bounds(lake, part)
+        assert list(texts(lake, "gap", ["source"], [part]))
+        gc.collect()
+        left = [each for each in gc.garbage if isinstance(each, pq.FileMetaData)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == []

@@ -84,6 +84,16 @@ def test_small_batches_and_one_large_batch_give_the_same_tables(world: World, mo
     assert digests(weighed(world).lake) == whole
 
 
+def test_whoever_waits_is_told_which_days_are_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for day in range(1, 4):
+        world.attempt(day, input_computed=1, day=date(2026, 3, day))
+    monkeypatch.setattr(month_module, "BATCH_ROWS", 1)
+    told: list[str] = []
+    reconcile(world.lake(), progress=told.append)
+    more = [f"reconciling 2026-03, {done} of 3 days done" for done in (1, 2)]
+    assert told == ["reconciling 2026-03", *more]
+
+
 def two_months() -> tuple[dict[str, object], dict[str, object]]:
     """The last day of March and the first of April."""
     return {"day": date(2026, 3, 31)}, {"day": APRIL}

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from tests.pipeline.report.conftest import World
 
-from weighbridge.pipeline.report.answer import answer
+from weighbridge.pipeline.report.answer import answer, key_figures
 from weighbridge.pipeline.report.format import shown
 from weighbridge.pipeline.report.sheet import Figure, Prose
 from weighbridge.pipeline.report.view import View
@@ -106,6 +106,14 @@ def test_a_yes_does_not_speak_for_a_direction_that_was_never_compared(bare: Worl
     expected = "Yes for the input; the output was not compared. 1 attempt agrees to the token; none differs."
     assert (said(found.headline), found.tone) == (expected, "open")
     assert "Output: 5 tokens reported; none was compared." in [said(detail) for detail in found.details]
+
+
+def test_attempts_that_a_report_alone_tells_of_are_told_beside_all(world: World, bare: World, march: Viewed) -> None:
+    """So that the number of all attempts and that of the recorded ones are understood together."""
+    tile = key_figures(march(world)).tiles[0]
+    assert (tile.figure.value, said(tile.remark)) == (9, "7 with a usage report; 1 told by a report alone")
+    matched(bare)
+    assert "alone" not in said(key_figures(march(bare)).tiles[0].remark)
 
 
 def test_what_the_answer_rests_on(world: World, march: Viewed) -> None:

@@ -11,7 +11,7 @@ from tests.pipeline.report.conftest import World
 
 from weighbridge.pipeline.report.query.comparisons import comparison, recommendations, strategies
 from weighbridge.pipeline.report.sections.s48_comparisons import blocks
-from weighbridge.pipeline.report.sheet import Chart
+from weighbridge.pipeline.report.sheet import BLANK, Chart
 from weighbridge.pipeline.report.view import View
 
 DENSE, SPARSE = "d" * 32, "5" * 32
@@ -71,6 +71,21 @@ def test_the_latest_comparison_of_the_month_is_shown(march: Callable[[World], Vi
         Decimal("0.0040"), Decimal("0.0091"), Decimal("0.8000"), "yes", Decimal("0.25"),
     ]  # fmt: skip
     assert [block.name for block in blocks(march(world())) if isinstance(block, Chart)] == ["comparison_curve"]
+
+
+def test_where_it_acted_is_a_row_of_its_own_under_its_strategy(march: Callable[[World], View]) -> None:
+    made = world()
+    made.put["comparison"] += [
+        compared("2026-03-05", "b", "window@acted", pairs=28, unshown=0, loss=0.05, loss_low=0.02, loss_high=0.08,
+                 margin=0.02, saved=0.95, resource="attended"),
+        compared("2026-03-05", "b", "topk", saved=0.9, unshown=32, judgement="undecided"),
+    ]  # fmt: skip
+    sheet = comparison(march(made))
+    assert sheet.cells("strategy") == ["dense", "topk", "window", "window, where it acted"]
+    assert sheet.cells("acted") == [None, 28, None, 28], "of a row that does not say it, it is not known"
+    assert sheet.cells("loss_high")[2:] == [Decimal("0.0091"), Decimal("0.0800")]
+    assert sheet.cells("recommended")[2:] == ["yes", BLANK]
+    assert ("window", SPARSE) in [row[:2] for row in strategies(march(made)).rows]
 
 
 def test_a_recommendation_is_shown_as_it_stood_when_the_month_ended(march: Callable[[World], View]) -> None:

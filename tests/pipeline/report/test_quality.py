@@ -19,6 +19,7 @@ def test_coverage_counts_attempts(world: World, march: Viewed) -> None:
     assert set(sheet.cells("of")) == {9}
     assert dict(zip(sheet.cells("measure"), sheet.cells("attempts"), strict=True)) == {
         "with_attempt_record": 8,  # all but 6
+        "report_only": 1,  # 6
         "with_usage": 7,  # all but 4 and 9
         "with_readable_usage": 6,  # 10 contradicts itself
         "usage_missing": 1,  # 4

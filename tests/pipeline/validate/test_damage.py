@@ -80,7 +80,7 @@ def test_a_damaged_file_is_an_error_with_the_next_step(rows: Rows, damage: Calla
 def test_a_file_that_is_gone_is_one_too(rows: Rows) -> None:
     rows.attempts(clean("attempt", 1))
     file_of(rows).unlink()
-    with pytest.raises(LakeError, match="restore the folder from a backup"):
+    with pytest.raises(LakeError, match=r"is not there; .* restore the file from a backup"):
         validated(rows.lake)
 
 

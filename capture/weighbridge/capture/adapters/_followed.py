@@ -4,17 +4,33 @@ A press gathers the rows it keeps, and forgets which they were. While its hook r
 out of a followed tensor (gather, slices, selections, concatenations) takes the same out of the positions, so the
 result is known whatever the press is and in whatever order it stores the rows. No value of a tensor is looked at.
 What computes new values (a rotation, a merge) is not followed; keys and values are, and one of the two is enough.
+
+A gather is only noted; it is done to the positions when they are asked for, which of keys and values is once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # Axes of a cache: batch, head, position and channel.
 _AXES: Final = 4
 _POSITION: Final = 2
+
+
+class _Gather(NamedTuple):
+    """A gather that is still to be done to the positions.
+
+    Attributes:
+        source: the tensor that was gathered from.
+        index: batch x heads x rows.
+        version: how often the index had been written to; None where that is not counted, and the index is a copy.
+    """
+
+    source: Any
+    index: Any
+    version: int | None
 
 
 class Followed:
@@ -34,25 +50,52 @@ class Followed:
         if known is None:
             return None
         positions = known[1]
-        if callable(positions):
+        if isinstance(positions, _Gather):
+            positions = self._gathered(positions)
+        elif callable(positions):
             positions = positions()
+        if positions is not None and positions.shape != tensor.shape[: _POSITION + 1]:
+            positions = None
+        if positions is not known[1]:
             self._known[id(tensor)] = (tensor, positions)
         return positions
 
+    def _gathered(self, noted: _Gather) -> Any:
+        held = self.positions(noted.source)
+        # What was written into since then may be another choice than the press made.
+        if held is None or (noted.version is not None and _writes(noted.index) != noted.version):
+            return None
+        return held.gather(_POSITION, noted.index.to(held.device))
+
     def took(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
         """An operation is done: follow its result, if it is rows of what is followed."""
-        if not args or getattr(out, "ndim", 0) != _AXES:
+        if not args or out is args[0] or getattr(out, "ndim", 0) != _AXES:
             return
-        take = _TAKES.get(name)
-        if take is None:
-            return
-        positions = take(self, args, kwargs)
-        if positions is not None and tuple(positions.shape) == tuple(out.shape[: _POSITION + 1]):
+        positions = TAKES[name](self, args, kwargs)
+        if positions is not None:
             self.add(out, positions)
 
+    def same(self, args: tuple[Any, ...], _: dict[str, Any]) -> Any:
+        """The positions of a copy, or what is known of them so far."""
+        known = self._known.get(id(args[0]))
+        return None if known is None else known[1]
 
-def _same(followed: Followed, args: tuple[Any, ...], _: dict[str, Any]) -> Any:
-    return followed.positions(args[0])
+    def gather(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Gather | None:
+        """A gather, noted: it is done when its positions are asked for."""
+        if id(args[0]) not in self._known or not _along(_argument(args, kwargs, 1, "dim")):
+            return None
+        each = _argument(args, kwargs, 2, "index")
+        index = each[..., 0]
+        # Nearly always it is spread over the channels; where it is not, each channel could be of another row.
+        if each.stride(-1) and not bool((each == index[..., None]).all()):
+            return None
+        counted = not index.is_inference()
+        return _Gather(args[0], index if counted else index.clone(), _writes(index) if counted else None)
+
+
+def _writes(tensor: Any) -> int:
+    """How often a tensor was written to in place."""
+    return int(tensor._version)  # noqa: SLF001 - torch has no other name for it
 
 
 def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], at: int, name: str) -> Any:
@@ -61,14 +104,6 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], at: int, name: str)
 
 def _along(dim: Any) -> bool:
     return dim in (_POSITION, _POSITION - _AXES)
-
-
-def _gather(followed: Followed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    held = followed.positions(args[0])
-    if held is None or not _along(_argument(args, kwargs, 1, "dim")):
-        return None
-    index = _argument(args, kwargs, 2, "index")
-    return held.gather(_POSITION, index[..., 0].to(held.device))
 
 
 def _select(followed: Followed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,20 +145,20 @@ def _cat(followed: Followed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return torch.cat(parts, _POSITION)
 
 
-_TAKES: Final = {
-    "gather": _gather,
-    "take_along_dim": lambda followed, args, kwargs: _gather(
-        followed, (args[0], _argument(args, kwargs, 2, "dim"), _argument(args, kwargs, 1, "indices")), {}
+TAKES: Final = {
+    "gather": Followed.gather,
+    "take_along_dim": lambda followed, args, kwargs: followed.gather(
+        (args[0], _argument(args, kwargs, 2, "dim"), _argument(args, kwargs, 1, "indices")), {}
     ),
     "index_select": _select,
     "narrow": _narrow,
     "__getitem__": _item,
     "cat": _cat,
     "concat": _cat,
-    "contiguous": _same,
-    "clone": _same,
-    "detach": _same,
-    "to": _same,
+    "contiguous": Followed.same,
+    "clone": Followed.same,
+    "detach": Followed.same,
+    "to": Followed.same,
 }
 
 
@@ -138,10 +173,13 @@ def following() -> Any:
             self._followed = followed
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = func(*args, **(kwargs or {}))
-            # What is not followed is told as not known, and the press goes on.
-            with contextlib.suppress(Exception):
-                self._followed.took(getattr(func, "__name__", ""), args, kwargs or {}, out)
+            out = func(*args, **kwargs) if kwargs else func(*args)
+            # Most calls take no rows: they cost a look into a dictionary.
+            name = getattr(func, "__name__", "")
+            if name in TAKES:
+                # What is not followed is told as not known, and the press goes on.
+                with contextlib.suppress(Exception):
+                    self._followed.took(name, args, kwargs or {}, out)
             return out
 
     return Following

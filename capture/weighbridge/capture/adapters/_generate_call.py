@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -73,6 +73,9 @@ class Call:
 
 current: ContextVar[Call | None] = ContextVar("weighbridge_generate", default=None)
 beforehand: ContextVar[tuple[Told, ...]] = ContextVar("weighbridge_beforehand", default=())
+# Exceptions by which a server ends a call whose client has gone, and what then tells how many tokens were computed: by
+# the call's streamer, None where it cannot know. Put here by the server's adapter, and taken away with it.
+leaving: Final[dict[type[BaseException], Callable[[Any], int | None]]] = {}
 _keys: ContextVar[Sequence[AttemptKey]] = ContextVar("weighbridge_generate_keys", default=())
 
 

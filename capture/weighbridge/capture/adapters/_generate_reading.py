@@ -12,7 +12,7 @@ from typing import Any
 from weighbridge.capture.adapters._cache_rules import CacheTrace, Geometry, geometry, passes
 from weighbridge.capture.adapters._counts import UNKNOWN, stated
 from weighbridge.capture.adapters._generate_arguments import Arguments, prompts
-from weighbridge.capture.adapters._generate_call import Call, Told, attempts
+from weighbridge.capture.adapters._generate_call import Call, Told, attempts, leaving
 from weighbridge.capture.adapters._generation import Asked, Row, Work, rows, work
 from weighbridge.capture.adapters._press_trace import PressTrace
 from weighbridge.capture.adapters._speculation import add_drafts, drafting
@@ -218,9 +218,12 @@ def _added(mine: Sequence[int], told: Sequence[list[Told]]) -> dict[str, int]:
 
 
 def whole(counts: dict[str, int], told: Sequence[list[Told]], part: Part | None) -> dict[str, int]:
-    """The counts that hold for the whole model: a press sees the cache of its process, and not what others keep."""
-    shared = part is not None and part.world > 1 and part.kind is not Parallel.DATA
-    if not shared or not any(isinstance(each, PressTrace) for of_it in told for each in of_it):
+    """The counts that hold for the whole model: a press sees the cache of its process, and a stage of a pipeline the
+    layers of its own, and not what others keep."""
+    if part is None or part.world == 1 or part.kind is Parallel.DATA:
+        return counts
+    pressed = any(isinstance(each, PressTrace) for of_it in told for each in of_it)
+    if part.kind is not Parallel.PIPELINE and not pressed:
         return counts
     return {name: count for name, count in counts.items() if name not in _OF_CACHE}
 
@@ -234,16 +237,22 @@ def times(call: Call) -> dict[str, int]:
     return {"prefill_us": first, "first_token_us": first, "decode_us": total - first, "total_us": total}
 
 
-def fail(binding: Binding, call: Call, error: BaseException, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """An exception ended every prompt of a call; how far the engine had come is known of verify steps only."""
-    aborted = not isinstance(error, Exception)
+def fail(
+    binding: Binding, call: Call, error: BaseException, model: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> None:
+    """An exception ended every prompt of a call. How far the engine had come is known of verify steps, and where a
+    server ended the call of a client that has gone."""
+    left = next((told for kind, told in leaving.items() if isinstance(error, kind)), None)
+    aborted = left is not None or not isinstance(error, Exception)
     word = outcome_word(
         AttemptStatus.ABORTED if aborted else AttemptStatus.FAILED,
         FinishReason.ABORT if aborted else FinishReason.ERROR,
     )
-    known = times(call)
+    known, count = times(call), prompts(args, kwargs) or 1
     steps = call.drafts.accepted
     if steps:
         known |= drafting(call.drafts, sum(steps) + len(steps))
-    for attempt in attempts(binding, call, prompts(args, kwargs) or 1):
+    elif left is not None and count == 1 and (computed := left(kwargs.get("streamer"))) is not None:
+        known |= {"input_computed": Arguments(model, call, args, kwargs).lengths(1)[0], "output_computed": computed}
+    for attempt in attempts(binding, call, count):
         attempt.finish(word, stated(known))

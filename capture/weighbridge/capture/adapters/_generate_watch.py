@@ -58,7 +58,7 @@ class Watched(Method):
         except BaseException as error:
             if outer is None and call is not None and not call.batched:
                 with Guard("transformers.failed"):
-                    fail(self._binding, call, error, args, kwargs)
+                    fail(self._binding, call, error, self.model, args, kwargs)
             raise
         finally:
             current.reset(token)

@@ -181,14 +181,11 @@ class PressTrace:
         """
         trace.strategy_id = None if self.strategy is None else self.strategy.strategy_id
         written = dict.fromkeys(self.layers, 0)
-        steps = sorted({each.step for layer in self.layers.values() for each in layer.compressions})
-        for step in steps:
-            here = {
-                index: each
-                for index, layer in sorted(self.layers.items())
-                for each in layer.compressions
-                if each.step == step
-            }
+        steps: dict[int, dict[int, Compression]] = {}
+        for index, layer in sorted(self.layers.items()):
+            for each in layer.compressions:
+                steps.setdefault(each.step, {})[index] = each
+        for step, here in sorted(steps.items()):
             _append(
                 trace, written, {index: (each.seen, self.layers[index].heads) for index, each in here.items()}, step
             )
@@ -200,7 +197,7 @@ class PressTrace:
                     stayed = heads * sum(here[index].after for index in range(low, high + 1))
                     trace.count(Axis.STORE, Operation.KEEP_ONLY, stayed, seen * heads * (high - low + 1), **scope)
                     continue
-                kept = [each for index in range(low, high + 1) for each in _sets(here[index].positions[row], seen)]
+                kept = _sets([here[index].positions[row] for index in range(low, high + 1)], seen)
                 trace.add(Axis.STORE, Operation.KEEP_ONLY, _rule(kept, seen) or kept, width=seen, **scope)
         last = max((layer.steps for layer in self.layers.values()), default=1) - 1
         _append(trace, written, {i: (layer.seen, layer.heads) for i, layer in sorted(self.layers.items())}, last)
@@ -293,16 +290,19 @@ def _runs(kinds: Mapping[int, Kind]) -> Iterator[tuple[int, int, Kind]]:
         yield low, high, kind
 
 
-def _sets(positions: Any, width: int) -> list[int]:
-    """The positions of each head (heads x rows) as sets."""
+def _sets(positions: list[Any], width: int) -> list[int]:
+    """The positions of each head of each layer (heads x rows) as sets, layers outermost."""
     import torch  # noqa: PLC0415 - the host has it loaded
 
-    places = positions.detach().cpu().long()
+    if len({each.shape[1] for each in positions}) > 1:  # layers that keep differently many
+        return [found for each in positions for found in _sets([each], width)]
+    # All layers at once: one copy to the host, and a few operations.
+    places = torch.cat(positions).cpu().long()
     size = (width + 7) // 8
     bits = torch.zeros(places.shape[0], size * 8, dtype=torch.uint8).scatter_(1, places, 1)
     weights = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8)
-    packed = (bits.view(-1, size, 8) * weights).sum(-1, dtype=torch.uint8).numpy()
-    return [int.from_bytes(row.tobytes(), "little") for row in packed]
+    packed = (bits.view(-1, size, 8) * weights).sum(-1, dtype=torch.uint8).numpy().tobytes()
+    return [int.from_bytes(packed[at : at + size], "little") for at in range(0, len(packed), size)]
 
 
 def _rule(kept: list[int], width: int) -> Rule | None:

@@ -7,8 +7,9 @@ The server reads an `x-request-id` header and no other, and it generates on a th
 the request that waits for it. Here the context of the request goes along to that thread, so that engine and server
 write of the same attempt: the one whose id a watched client sent. Models are watched as they are loaded.
 
-A stream whose client goes away is ended by an exception inside `generate()`: how many tokens had been computed is then
-unknown at the engine, and a recount of what was delivered has to do. With `--continuous-batching` it is known.
+A stream whose client goes away is ended by an exception inside `generate()`, when the next token comes: the engine's
+row is aborted, with the tokens its streamer took and the one it refused. With drafts, where it may have refused
+several, it is as many as the verify steps say.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weighbridge.capture.adapters import asgi
 from weighbridge.capture.adapters import transformers as generation
+from weighbridge.capture.adapters._generate_call import leaving
 from weighbridge.capture.adapters.adapter import Adapter, Installed, put_attribute
 from weighbridge.capture.context import Context
 from weighbridge.capture.guard import Guard
@@ -129,7 +131,7 @@ def install(server: Recorder, engine: Recorder, *, context: Context | None = Non
         settings: those of `CaptureMiddleware`.
 
     Raises:
-        ConfigError: both recorders write under one name.
+        ConfigError: both recorders write under one name, or the servers of this process are watched already.
     """
     if server is engine or server.installation == engine.installation:
         raise ConfigError("server and engine write of the same attempts; give their recorders two installation names")
@@ -138,6 +140,8 @@ def install(server: Recorder, engine: Recorder, *, context: Context | None = Non
         return installed
     module: Any = importlib.import_module("transformers.cli.serving.server")
     build = module.build_server
+    if getattr(build, _KEPT, False):
+        raise ConfigError("the servers of this process are watched already; remove that first")
 
     def build_server(model_manager: Any, *args: Any, **kwargs: Any) -> Any:
         app = build(model_manager, *args, **kwargs)
@@ -147,8 +151,18 @@ def install(server: Recorder, engine: Recorder, *, context: Context | None = Non
             watched.watch(app, model_manager, kwargs["generation_state"])
         return app
 
+    setattr(build_server, _KEPT, True)
     put_attribute(installed, module, "build_server", build_server)
+    with Guard("transformers_serve.leaving"):
+        cancelled = vars(importlib.import_module("transformers.cli.serving.utils"))["_GenerationCancelled"]
+        leaving[cancelled] = _computed
+        installed.undo(lambda: leaving.pop(cancelled, None))
     return installed
+
+
+def _computed(streamer: Any) -> int | None:
+    """Tokens that were computed when the streamer refused the next one; None where it had not begun."""
+    return None if vars(streamer)["_first"] else streamer.total_tokens + 1
 
 
 ADAPTER: Final = Adapter(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from weighbridge.capture.comparison.attention import Reading, reading
 from weighbridge.capture.comparison.cache import Held, counting_cache
+from weighbridge.capture.comparison.press import pressing
 from weighbridge.capture.comparison.setting import Setting
 from weighbridge.schemas.enumerations import FinishReason
 
@@ -52,6 +53,7 @@ class Made:
         held: what its cache held.
         hidden: positions of passes that only served the strategy.
         seconds: of the call.
+        traces: of the press, where it is one.
     """
 
     ids: tuple[int, ...] = field(repr=False)
@@ -63,6 +65,7 @@ class Made:
     held: Held
     hidden: int
     seconds: float
+    traces: tuple[Any, ...] = ()
 
 
 def made(model: Any, setting: Setting, prompt: Sequence[int], cap: int, seed: int) -> Made:
@@ -86,7 +89,7 @@ def made(model: Any, setting: Setting, prompt: Sequence[int], cap: int, seed: in
     given = tuple(each for at, each in enumerate(prompt) if at not in gone)
     cache = counting_cache(model.config, setting)
     more = {} if setting.draft_length is None else {"prompt_lookup_num_tokens": setting.draft_length}
-    with reading(setting) as read, torch.inference_mode():
+    with pressing(model, setting) as traces, reading(setting) as read, torch.inference_mode():
         row = torch.tensor([given])
         out = model.generate(
             input_ids=row, attention_mask=torch.ones_like(row), max_new_tokens=cap, do_sample=False, num_beams=1,
@@ -98,7 +101,7 @@ def made(model: Any, setting: Setting, prompt: Sequence[int], cap: int, seed: in
     ends = model.generation_config.eos_token_id
     ended = ids[-1:] and ids[-1] in ({ends} if isinstance(ends, int) else set(ends or ()))
     stop = FinishReason.STOP if ended else FinishReason.LENGTH
-    return Made(ids, stop, given, dropped, read, read.calls, cache.closed(), scan.forward, seconds)
+    return Made(ids, stop, given, dropped, read, read.calls, cache.closed(), scan.forward, seconds, tuple(traces))
 
 
 def _least_surprising(model: Any, prompt: Sequence[int], ratio: float) -> tuple[int, ...]:
@@ -145,7 +148,7 @@ def forced(model: Any, setting: Setting, prompt: Sequence[int], ids: Sequence[in
 
     cache = counting_cache(model.config, setting)
     rows = []
-    with reading(setting), torch.inference_mode():
+    with pressing(model, setting), reading(setting), torch.inference_mode():
         for step in (list(prompt), *([each] for each in ids[:-1])):
             logits = model(input_ids=torch.tensor([step]), use_cache=True, **{_cache_name(model): cache}).logits
             rows.append(logits[0, -1].float().log_softmax(-1))

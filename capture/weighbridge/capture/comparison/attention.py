@@ -94,6 +94,9 @@ def _narrowed(setting: Setting, query: Any, key: Any, mask: Any, scaling: float)
     if mask is None:
         mask = torch.zeros((1, 1, queries, keys), dtype=query.dtype, device=query.device)
     mask = mask[..., :keys]
+    if mask.shape[-1] < keys and queries == 1:
+        # One mask is made for all layers, as long as the first; of a layer that kept more, one query reads all as well.
+        mask = torch.nn.functional.pad(mask, (keys - mask.shape[-1], 0))
     least = torch.finfo(query.dtype).min
     if setting.window is not None and queries > 1:
         # Later steps have one query, and the cache has dropped what it may not read.

@@ -75,7 +75,9 @@ def _evicting_layer() -> type:
         def get_seq_length(self) -> int:
             return self.seen
 
-        def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        def get_mask_sizes(self, query_length: Any) -> tuple[int, int]:
+            # Earlier versions of the framework give the places of the queries and not how many they are.
+            query_length = query_length if isinstance(query_length, int) else int(query_length.shape[0])
             held = 0 if self.keys is None or self.keys.numel() == 0 else int(self.keys.shape[-2])
             return held + query_length, self.seen - held
 
@@ -102,6 +104,7 @@ def _counting_cache() -> type:
         def __init__(self, config: Any, setting: Setting) -> None:
             super().__init__(config=config)
             self.held = Held()
+            self.pressed = setting.press is not None
             self._sizes: dict[int, int] = {}
             for at, layer in enumerate(self.layers):
                 # Sliding layers of the model itself have a rule of their own, and keep it.
@@ -122,11 +125,11 @@ def _counting_cache() -> type:
             self._sizes[layer_idx] = (layer.keys.numel() + layer.values.numel()) * layer.keys.element_size()
             return keys, values
 
-        def crop(self, tokens_to_remove: int) -> None:
+        def crop(self, *args: Any, **kwargs: Any) -> None:
             """Take rejected drafts back: they were never part of the answer."""
-            super().crop(tokens_to_remove)
-            rows = sum(int(layer.keys.shape[0] * layer.keys.shape[1]) for layer in self.layers if layer.is_initialized)
-            self.held.written -= abs(tokens_to_remove) * rows
+            before = self.entries()
+            super().crop(*args, **kwargs)
+            self.held.written -= before - self.entries()
 
         def entries(self) -> int:
             held = (layer.keys for layer in self.layers if layer.is_initialized)
@@ -135,6 +138,8 @@ def _counting_cache() -> type:
         def closed(self) -> Held:
             """What it held, once nothing more comes."""
             self.held.kept = self.entries()
+            if self.pressed:  # a press takes entries out by itself, after each layer
+                self.held.dropped = self.held.written - self.held.kept
             return self.held
 
     return CountingCache

@@ -21,9 +21,11 @@ def events_of(made: Made, setting: Setting, shape: Shape, strategy_id: str, prom
         prompt: tokens of the prompt as it was given.
     """
     trace = Trace(strategy_id)
+    for told in made.traces if made.held.dropped else ():
+        told.add_to(trace)
     if made.dropped:
         trace.add(Axis.INPUT, Operation.DROP, [row_of(made.dropped)], width=prompt, pos_space=PositionSpace.PROMPT)
-    if made.held.dropped:
+    if made.held.dropped and setting.press is None:
         _stored(trace, made, setting, shape)
     dense = shape.dense(len(made.prompt) + len(made.ids) - 1)
     if (setting.attention_topk is not None or setting.window is not None) and made.read.attended < dense:

@@ -19,7 +19,7 @@ from weighbridge.capture.comparison.events import drafts, events_of
 from weighbridge.capture.comparison.files import ROWS, SPOOL, TOKENIZER, write_run
 from weighbridge.capture.comparison.meaning import Meaning, Read, alike
 from weighbridge.capture.comparison.prompt import Prompt, prompts
-from weighbridge.capture.comparison.setting import DENSE, Setting, setting
+from weighbridge.capture.comparison.setting import Setting, settings
 from weighbridge.capture.context import Context
 from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.sealing import seal_spool
@@ -75,12 +75,11 @@ def plan_of(given: Mapping[str, Any], model: Any, tokenizer: Any) -> Plan:
         raise ConfigError(
             f"{type(model).__name__} has no plain attention that strategies can narrow; name a decoder of transformers"
         )
-    off = Setting(DENSE)
-    settings = (off, *(setting(name, parameters) for name, parameters in given["strategies"].items()))
     held = prompts(given["prompts"], tokenizer, Shape.of(model).vocabulary)
     return Plan(
-        model, tokenizer, given["model_name"], settings, tuple(held), given["max_new_tokens"], given["seed"],
-        given.get("forced", True), None if given.get("meaning") is None else Meaning(given["meaning"]),
+        model, tokenizer, given["model_name"], settings(given["strategies"]), tuple(held),
+        given["max_new_tokens"], given["seed"], given.get("forced", True),
+        None if given.get("meaning") is None else Meaning(given["meaning"]),
     )  # fmt: skip
 
 
@@ -141,7 +140,9 @@ class Run:
         base = self._forced(off, first.prompt, first.ids)
         self._row(off, prompt, first, key, 0, base, base)
         again, key = self._made(off, prompt)
-        self._row(off, prompt, again, key, 1, None, None)
+        # Where the baseline repeats itself, so do its distributions; where not, they are the floor of other ones.
+        floor = None if again.ids == first.ids else self._forced(off, again.prompt, first.ids)
+        self._row(off, prompt, again, key, 1, floor, base)
         for each in self.plan.settings[1:]:
             answer, key = self._made(each, prompt)
             # Fed one token a step nothing is drafted: it would say of drafts what it says of the baseline. That holds

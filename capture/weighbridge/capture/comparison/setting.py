@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from weighbridge.capture.comparison.press import PRESS, Value, checked
+from weighbridge.capture.comparison.press import strategy as press_strategy
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.strategy import Strategy
 
@@ -26,6 +28,7 @@ class Setting:
         attention_topk: keys each query reads in each head, those with the highest scores.
         token_pruning_ratio: share of a prompt's tokens that never reaches the model, the least surprising ones.
         draft_length: tokens that are drafted by looking them up in the text so far.
+        press, press_parameters: a press of kvpress, and what it is set to.
     """
 
     name: str
@@ -36,15 +39,20 @@ class Setting:
     attention_topk: int | None = None
     token_pruning_ratio: float | None = None
     draft_length: int | None = None
+    press: str | None = None
+    press_parameters: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def evicts(self) -> bool:
         """Whether entries leave the cache."""
-        return any(value is not None for value in (self.window, self.kv_cache_limit, self.compression_ratio))
+        given = (self.window, self.kv_cache_limit, self.compression_ratio, self.press)
+        return any(value is not None for value in given)
 
     @property
-    def parameters(self) -> dict[str, int | float]:
+    def parameters(self) -> dict[str, int | float | str]:
         """What is on."""
+        if self.press is not None:
+            return {PRESS: self.press, **self.press_parameters}
         return {name: value for name in PARAMETERS if (value := getattr(self, name)) is not None}
 
     @property
@@ -61,11 +69,15 @@ class Setting:
     @property
     def implementation(self) -> str:
         """What carries it out, by its parts."""
+        if self.press is not None:
+            return f"kvpress.{self.press}"
         parts = [PARTS[name] for name in PARAMETERS if name in PARTS and getattr(self, name) is not None]
         return "+".join(parts) or DENSE
 
     def strategy(self, revision: str | None, layers: int, query_heads: int, kv_heads: int) -> Strategy:
         """Its row of the table `strategy`."""
+        if self.press is not None:
+            return press_strategy(self, revision, layers, query_heads, kv_heads)
         on = self.parameters
         family = next((FAMILIES[name] for name in FAMILIES if name in on), DENSE)
         return Strategy(
@@ -114,9 +126,14 @@ def setting(name: str, given: Mapping[str, Any]) -> Setting:
         ConfigError: a parameter that is unknown, out of range, or does not go with another.
     """
     where = f"strategy {name}"
+    if PRESS in given:
+        press, parameters = checked(where, given)
+        return Setting(name, press=press, press_parameters=parameters)
     unknown = sorted(set(given) - set(PARAMETERS))
     if unknown:
-        raise ConfigError(f"{where}: there is no parameter {unknown[0]!r}; allowed are {', '.join(PARAMETERS)}")
+        raise ConfigError(
+            f"{where}: there is no parameter {unknown[0]!r}; allowed are {', '.join(PARAMETERS)}, or {PRESS}"
+        )
     for key, value in given.items():
         if isinstance(value, bool) or not isinstance(value, float if key in _SHARES else int):
             kind = "a share between 0 and 1" if key in _SHARES else "a whole number"
@@ -128,6 +145,15 @@ def setting(name: str, given: Mapping[str, Any]) -> Setting:
     made = Setting(name, **given)
     _check_together(made, where)
     return made
+
+
+def settings(given: Mapping[str, Mapping[str, Any]]) -> tuple[Setting, ...]:
+    """The strategies of a run, the baseline first.
+
+    Raises:
+        ConfigError: see `setting`.
+    """
+    return Setting(DENSE), *(setting(name, parameters) for name, parameters in given.items())
 
 
 def _check_together(made: Setting, where: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from weighbridge.capture.contract.engine import Call, Truth
 from weighbridge.capture.contract.report import Broken
-from weighbridge.capture.contract.trial import Trial
+from weighbridge.capture.contract.trial import Trial, once
 from weighbridge.capture.layout import ACCEPTED_STEPS, COUNTS, TIMES
 
 Row = Mapping[str, Any]
@@ -20,8 +20,7 @@ def compared(call: Call, made: Trial) -> tuple[list[Broken], list[str]]:
     if len(attempts) != len(call.truths):
         found = f"{len(attempts)} attempts were written for a call that made {len(call.truths)}"
         return [Broken("attempts", f"{found}; begin one per prompt and finish each once")], []
-    twice = [row for row in attempts if row["rows"] != len(set(row["sources"]))]
-    if twice:
+    if not all(once(row) for row in attempts):
         broken.append(Broken("finished_twice", "an attempt was written more than once by one source; finish it once"))
     unknown: set[str] = set()
     left = list(attempts)

@@ -16,7 +16,7 @@ from unittest import mock
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.contract.engine import CANARY, Call, Engine, NotOfferedError
 from weighbridge.capture.contract.report import Broken
-from weighbridge.capture.contract.trial import Trial, as_in_production, called, installed, trial
+from weighbridge.capture.contract.trial import Trial, as_in_production, called, installed, once, trial
 from weighbridge.schemas.errors import ConfigError
 
 _THREADS = 4
@@ -103,7 +103,7 @@ def installed_twice(engine: Engine) -> list[Broken]:
         held.callback(second.remove)
         call = called(engine, "plain")
         attempts, _, _ = made.rows(len(call.truths))
-        if len(attempts) == len(call.truths) and all(row["rows"] == 1 for row in attempts):
+        if len(attempts) == len(call.truths) and all(once(row) for row in attempts):
             return []
     return [Broken("twice", "a second installation records a call twice; refuse it with a ConfigError")]
 
@@ -182,7 +182,7 @@ def _all_there(made: Trial, wanted: list[Any], where: str) -> list[Broken]:
     names = sorted({name for truth in wanted for name in truth.must if name in truth.counts})
     told = sorted(tuple(row.get(name) for name in names) for row in attempts)
     true = sorted(tuple(truth.counts.get(name) for name in names) for truth in wanted)
-    if told == true and all(row["rows"] == 1 for row in attempts):
+    if told == true and all(once(row) for row in attempts):
         return []
     return [
         Broken(

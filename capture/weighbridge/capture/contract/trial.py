@@ -154,6 +154,11 @@ def installed(engine: Engine, made: Trial) -> Iterator[Installed | None]:
             held.remove()
 
 
+def once(row: Row) -> bool:
+    """Whether each side that saw the attempt (an engine, the server before it) wrote of it once."""
+    return bool(row["rows"] == len(set(row["sources"])))
+
+
 def called(engine: Engine, scenario: str) -> Call:
     """Make the call of a scenario."""
     call: Callable[[], Call] = getattr(engine, scenario)

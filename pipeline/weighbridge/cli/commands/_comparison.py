@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.cli.output import counted, write_line, write_table
 
 if TYPE_CHECKING:
-    from weighbridge.pipeline.compare.comparison import Compared, Comparison
+    from weighbridge.pipeline.compare.comparison import Compared, Comparison, Loss
+    from weighbridge.pipeline.compare.recommendation import Change
     from weighbridge.pipeline.compare.verdicts import Judged
     from weighbridge.pipeline.lake.lake import Lake
     from weighbridge.schemas.finding import Finding
@@ -34,18 +35,26 @@ def percent(value: float | None, *, sign: bool = False) -> str | None:
     return None if value is None else f"{100 * value:{'+' if sign else ''}.1f} %"
 
 
-def write(found: Comparison, findings: Sequence[Finding]) -> None:
+def write(found: Comparison, findings: Sequence[Finding], refused: Mapping[str, Change]) -> None:
     """Judgements with the curve of saving and loss, measures, edits, findings, the recommendation."""
+    from weighbridge.pipeline.compare.why import why, word
+
     off = found.baseline
     pairs = counted(max(len(each.pairs) for each in found.strategies), "pair")
     floor = "run twice" if found.floor_measured else "run once: that it would answer alike again is taken for granted"
+    if found.unrepeated:
+        floor += f", and differed from itself in {counted(found.unrepeated, 'pair')}: losses are those beyond that"
     write_line(f"baseline {off.name}, {pairs}; {floor}\n")
     deciding = ", ".join(f"{name} (margin {margin:g})" for name, margin in found.margins.items()) or "nothing"
     write_line(f"what decides: {deciding}; ranked by {found.resource or 'nothing, as no saving is known'}\n")
     write_table(
-        ["strategy", "saves", "loss", "from", "to", "judgement", "pairs", "parts at", "moved", "replaced", "no effect"],
+        ["strategy", "saves", "loss", "from", "to", "judgement", "pairs", "acted on", "not", "loss there", "from", "to",
+         "parts at", "moved", "replaced"],
         [_judged(found, each) for each in found.strategies],
-    )
+    )  # fmt: skip
+    write_line()
+    for each in found.strategies:
+        write_line(f"{each.side.name}: {word(each)}; {why(found, each)}")
     write_line("\nmeasures: the baseline beside its second run or by itself, then each strategy; * differs for sure\n")
     names = [name for name in _ALWAYS if any(name in each.measured for each in found.strategies)]
     write_table(["strategy", *names], [_row(each, names) for each in [*found.strategies]])
@@ -65,6 +74,9 @@ def write(found: Comparison, findings: Sequence[Finding]) -> None:
         about = finding.subject["strategy"]
         write_line(f"\n{finding.severity}: {finding.code}, {about}, {counted(finding.rows, 'answer')}")
         write_line(f"  cure: {finding.cure}")
+    for name, change in refused.items():
+        said = "" if change.reason is None else f": {change.reason}"
+        write_line(f"\n{name} stays refused since {change.changed_at:%Y-%m-%d}, by {change.changed_by}{said}")
     write_line(f"\nrecommended: {found.recommended or _none(found)}")
 
 
@@ -78,15 +90,21 @@ def _none(found: Comparison) -> str:
 def _judged(found: Comparison, each: Compared) -> list[object]:
     from weighbridge.pipeline.compare.comparison import saved_by
     from weighbridge.pipeline.compare.survival import median
+    from weighbridge.pipeline.compare.why import word
 
-    known = [loss for loss in each.losses.values() if loss[0] is not None]
-    loss, low, high = max(known, key=lambda held: held[0] or 0.0) if known else (None, None, None)
     moved = sum(pair.held.moved for pair in each.pairs)
     replaced = sum(pair.held.replaced for pair in each.pairs)
     return [
-        each.side.name, percent(saved_by(each, found.resource)), *(_figure(value) for value in (loss, low, high)),
-        str(each.judgement), len(each.pairs), median(each.parting), moved, replaced, each.unshown,
+        each.side.name, percent(saved_by(each, found.resource)), *map(_figure, _most(each.losses)), word(each),
+        len(each.pairs), each.acted, each.unshown, *map(_figure, _most(each.touched)), median(each.parting),
+        moved, replaced,
     ]  # fmt: skip
+
+
+def _most(losses: Mapping[str, Loss]) -> Loss:
+    """Of the measure that loses most, with its limits."""
+    known = [loss for loss in losses.values() if loss[0] is not None]
+    return max(known, key=lambda loss: loss[0] or 0.0) if known else (None, None, None)
 
 
 def _row(each: Compared, names: Sequence[str]) -> list[object]:
@@ -106,12 +124,17 @@ def latest(lake: Lake) -> list[dict[str, Any]]:
     """The rows of the latest comparison, the baseline first, then what saves most."""
     import polars as pl
 
+    from weighbridge.schemas.comparison_run import ACTED
+
     rows = lake.scan("comparison").collect()
     if rows.is_empty():
         return []
     last = rows.filter(pl.col("comparison_id") == rows.sort("made_at", "comparison_id")["comparison_id"][-1])
+    of_all = last.filter(~pl.col("strategy").str.ends_with(ACTED))
     order = ["baseline", "saved", "strategy"]
-    return last.sort(order, descending=[True, True, False], nulls_last=True).to_dicts()
+    some = {row["strategy"].removesuffix(ACTED): row for row in last.to_dicts() if row["strategy"].endswith(ACTED)}
+    told = of_all.sort(order, descending=[True, True, False], nulls_last=True).to_dicts()
+    return [row | {"where_it_acted": some.get(row["strategy"])} for row in told]
 
 
 def write_latest(rows: Sequence[dict[str, Any]]) -> None:
@@ -123,16 +146,32 @@ def write_latest(rows: Sequence[dict[str, Any]]) -> None:
     write_line(
         f"comparison {first['comparison_id'][:8]} of {shown(first['made_at'], 'made_at')}, {first['model'] or ''}\n"
     )
-    names = ("strategy", "judgement", "pairs", "measure", "loss", "saved", "attended", "kv_bytes", "seconds", "amount")
-    write_table([*names, "recommended"], [
-        [*(shown(row[name], name) for name in names), "yes" if row["recommended"] else ""] for row in rows
+    names = ("strategy", "judgement", "pairs", "measure", "loss", "loss_high", "saved", "attended", "kv_bytes",
+             "seconds", "amount")  # fmt: skip
+    part = ("pairs", "loss", "loss_high")
+    write_table([*names, "acted on", "loss there", "loss_high there", "recommended"], [
+        [
+            *(shown(row[name], name) for name in names), *(shown(_there(row, name), name) for name in part),
+            "yes" if row["recommended"] else "",
+        ]
+        for row in rows
     ])  # fmt: skip
+
+
+def _there(row: dict[str, Any], name: str) -> object:
+    """What a row says of the pairs on which the strategy acted: the same where it acted on all."""
+    if row["baseline"]:
+        return None
+    there = row["where_it_acted"]
+    if there is not None:
+        return there[name]
+    return row[name] if not row["unshown"] else 0 if name == "pairs" else None
 
 
 def shown(value: object, name: str) -> object:
     """A value of a row as people read it."""
     if isinstance(value, float):
-        return percent(value) if name == "saved" else f"{value:+.3f}" if name == "loss" else f"{value:.2f}"
+        return percent(value) if name == "saved" else f"{value:+.3f}" if name.startswith("loss") else f"{value:.2f}"
     return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else value
 
 

@@ -15,7 +15,7 @@ from weighbridge.cli.open_findings import inside, lives, weighed, weighs
 from weighbridge.cli.options import AsJson, Config, LogLevel, Month, Since, Until, check_range, parse_month
 from weighbridge.cli.output import counted, write_json, write_line, write_table
 from weighbridge.cli.session import home_of
-from weighbridge.cli.tables import ID_DIGITS, measured, write_findings
+from weighbridge.cli.tables import ID_DIGITS, in_full, measured, write_findings
 from weighbridge.schemas.enumerations import FindingState, Severity
 
 findings = typer.Typer(no_args_is_help=True, help="What was found, and what became of it.")
@@ -110,8 +110,8 @@ def show(
         return CLEAN
     shown = row | {
         "difference": measured(row["difference"], row["unit"]),
-        "amount": measured(row["amount"], row["currency"]),
-        **{name: measured(row[name], row["disputed_in"]) for name in ("disputed", "credited", "outstanding")},
+        **{name: in_full(row[name], row["currency"]) for name in ("amount", "amount_low", "amount_high")},
+        **{name: in_full(row[name], row["disputed_in"]) for name in ("disputed", "credited", "outstanding")},
     }
     hidden = {"unit", "currency", "changed_at", "changed_by", "expires_on", "disputed_in"}
     write_table(
@@ -224,7 +224,9 @@ def pack(
     home = home_of(ctx, config, log_level)
     lake = home.lake()
     whole = one_of((str(row["finding_id"]) for row in lives(lake)), finding, "finding")
-    name = out or Path(f"dispute-{whole[:ID_DIGITS]}{'.zip' if zipped else ''}")
+    name = out or Path(f"dispute-{whole[:ID_DIGITS]}")
+    # A zip file without its suffix is none for `verify`, nor for whoever gets it.
+    name = name.with_name(f"{name.name}.zip") if zipped and name.suffix.lower() != ".zip" else name
     book = PriceBook.load(home.settings.prices)
     done = write_dispute(lake, home.settings.closes, book, whole, name, zipped=zipped, foreign=foreign)
     told = {each: getattr(done, each) for each in ("path", "digest", "root", "rows", "proved")}

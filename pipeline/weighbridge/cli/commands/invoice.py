@@ -49,6 +49,14 @@ def import_(
         date | None,
         typer.Option("--day", metavar="DAY", parser=parse_day, help="UTC day of the import. Default: today."),
     ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option("--account", help="Whose bills these are, where they name no account; kept as a pseudonym."),
+    ] = None,
+    revision: Annotated[
+        bool,
+        typer.Option("--revision", help="Cost pages are later fetches of bills that were taken in, whatever they say."),
+    ] = False,
     whole: Annotated[
         bool,
         typer.Option("--whole", help="These files hold their invoices whole: withdraw lines that are missing."),
@@ -59,26 +67,35 @@ def import_(
 ) -> int:
     """Take in bills, cost and usage pages, invoice details and rates of currencies; the same as `ingest` of them.
 
-    Exit 1 where rows went to quarantine.
+    Exit 1 where rows went to quarantine, or a file holds no line at all.
     """
-    from weighbridge.pipeline.run.bills import missing_withdrawn
+    from weighbridge.pipeline.run.bills import missing_withdrawn, without_lines
     from weighbridge.pipeline.run.rooms import Intake, take_in
 
     home = home_of(ctx, config, log_level)
-    intake = Intake(day=day or datetime.now(UTC).date(), provider=provider, mapping=mapping)
+    intake = Intake(
+        day=day or datetime.now(UTC).date(),
+        provider=provider,
+        mapping=mapping,
+        account=account,
+        revision=revision or whole,
+    )
     result = take_in(home, paths, intake)
     left = missing_withdrawn(home, paths, intake) if whole else None
+    empty = without_lines(home, result)
     if as_json:
         told = {} if left is None else {"withdrawn": left.gone, "returned": left.back, "whole": left.whole}
-        write_json({**account_of(result), **told})
+        write_json({**account_of(result), **told, "without_lines": empty})
     else:
         write_account(result)
         if left is not None and left.whole:
             write_line(f"\n{left.gone} lines withdrawn, {left.back} came back.")
         elif left is not None:
             write_line("\nNothing was withdrawn: a record could not be read or a page is missing, so nothing is whole.")
+        if empty:
+            write_line(f"\nwithout any line: {', '.join(empty)}; fetch them again, nothing of them can be compared")
         write_line("\nNext: weighbridge invoice reconcile")
-    return FINDINGS if any(file.rows_quarantined for file in result.files) else CLEAN
+    return FINDINGS if empty or any(file.rows_quarantined for file in result.files) else CLEAN
 
 
 @invoice.command("reconcile")

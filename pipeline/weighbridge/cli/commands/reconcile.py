@@ -16,7 +16,7 @@ from weighbridge.cli.exits import CLEAN, FINDINGS
 from weighbridge.cli.open_findings import weighty
 from weighbridge.cli.options import AsJson, AsOf, Config, EngineName, LogLevel, Month
 from weighbridge.cli.output import write_json, write_line, write_table
-from weighbridge.cli.session import home_of
+from weighbridge.cli.session import home_of, show_progress
 from weighbridge.schemas.enumerations import Status
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def reconcile(
     from weighbridge.pipeline.reconcile.reconcile import months_of
     from weighbridge.pipeline.reconcile.reconcile import reconcile as weigh
     from weighbridge.pipeline.run.changes import notice
+    from weighbridge.pipeline.run.failure import PROGRESS, spoken
     from weighbridge.pipeline.run.night import days_of, read_anew, set_prices
 
     home = home_of(ctx, config, log_level)
@@ -60,13 +61,17 @@ def reconcile(
     chosen = engine or home.settings.engine
     if summary:
         return _summarise(lake, month, chosen, as_json=as_json)
+    show_progress()
     notice(home, datetime.now(UTC))
     months = (month,) if month else months_of(lake)
     days = days_of(lake, months)
-    read_anew(home, days)
-    set_prices(home, days)
+    with spoken(f"reading the usage of {len(days)} days"):
+        read_anew(home, days)
+    with spoken("pricing it"):
+        set_prices(home, days)
     for each in sorted(set(months) & set(months_scraped(lake))):
-        weigh_engines(lake, month=each)
+        with spoken(f"weighing the engines of {each}"):
+            weigh_engines(lake, month=each)
     _log.info("read and priced; reconciling %d months", len(months))
     result = weigh(
         lake,
@@ -76,6 +81,7 @@ def reconcile(
         as_of=as_of or datetime.now(UTC).date(),
         engine=chosen,
         lateness=Lateness.of(home.settings.lateness),
+        progress=logging.getLogger(PROGRESS).info,
     )
     counts = Counter((finding.period, str(finding.severity), finding.code) for finding in result.findings)
     if as_json:

@@ -88,19 +88,23 @@ class Side:
         name: of the strategy.
         answers: by pair.
         again: answers of the same strategy to the same prompts, made a second time; empty where nobody did.
+        unlike: pairs of which it is known that a second answer differed, and not how.
         parameters: of the strategy.
         implementation: what carried it out.
         strategy_id: as traces know it, null where there is none.
         model, tokenizer: whose ids these are, null where not said.
+        identity: what tells the model from others of its name, such as a fingerprint of its weights; null: its name.
         cap: most new tokens an answer could have, null where not said.
     """
 
     name: str
     answers: Mapping[str, Answer] = field(repr=False)
     again: Mapping[str, Answer] = field(default_factory=dict, repr=False)
+    unlike: frozenset[str] = frozenset()
     parameters: Mapping[str, str | int | float] = field(default_factory=lambda: NOTHING)
     implementation: str | None = None
     strategy_id: str | None = None
     model: str | None = None
     tokenizer: str | None = None
+    identity: str | None = None
     cap: int | None = None

@@ -6,6 +6,10 @@ are not independent. The p-value of a bound is the level at which a one-sided BC
 Where all differences, or the means of all clusters, are the same, resampling shows no spread, whatever is true. For
 measures from 0 to 1 the rule of the binomial then says how often a full loss can have gone unseen, and that is the
 bound; for others there is none.
+
+What decides is held to more than one limit, for BCa alone lets through too many that lose just the margin where few
+pairs lose much: a bound has to be outside of the studentised interval as well, and of pairs that pass or not the score
+test of Tango decides.
 """
 
 from __future__ import annotations
@@ -18,10 +22,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from weighbridge.pipeline.compare.passes import Passes, passes
+from weighbridge.pipeline.compare.studentised import NONE, Studentised, studentised
+
 Reals = npt.NDArray[np.float64]
 RESAMPLES: Final = 2_000
 _NORMAL: Final = NormalDist()
 _ROWS: Final = 128  # resamples drawn at once, so that memory stays bounded
+# Below so many clusters BCa calls some differences sure too often, in either direction.
+_FEW: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Paired:
         draws: means of the resamples in ascending order; empty where there is no spread.
         bias, acceleration: of BCa.
         worst: what a pair can lose at most, null where that is not bounded.
+        ratios: the studentised means of the resamples, where they were asked for.
+        passes: pairs that differ by one or not at all; null where others do, or pairs are not independent.
     """
 
     pairs: int
@@ -48,6 +59,8 @@ class Paired:
     bias: float = 0.0
     acceleration: float = 0.0
     worst: float | None = None
+    ratios: Studentised = NONE
+    passes: Passes | None = None
 
     def p_below(self, bound: float) -> float | None:
         """How compatible the data are with a mean of at most `bound`: small means the mean is above it."""
@@ -65,24 +78,70 @@ class Paired:
             return self._unseen(bound) if bound > self.mean else 1.0
         return 1.0 - self._level_at(bound)
 
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The interval as it decides: the wider of both, or of pairs that pass or not that of the score."""
+        if self.mean is None or self.low is None or self.high is None:
+            return self.low, self.high
+        if self.passes is not None:
+            return self.passes.limits((1 - self.level) / 2)
+        if not len(self.ratios.draws):
+            return self.low, self.high
+        low, high = self.ratios.limits(self.mean, (1 - self.level) / 2)
+        return min(low, self.low), max(high, self.high)
+
     def p_zero(self) -> float | None:
         """How compatible the data are with no difference, two-sided."""
         below, above = self.p_below(0.0), self.p_above(0.0)
         return None if below is None or above is None else min(1.0, 2 * min(below, above))
 
     def p_not_below(self, bound: float) -> float | None:
-        """`p_below`, and no less than the chance that full losses as frequent as the bound allows never showed.
+        """As `p_below`, for what decides: the least sure of all limits.
 
-        Of resamples of few pairs, none has a loss that no pair has: a single pair that differs a little must not make
-        sure what as many equal ones leave open.
+        It is no less than the chance that full losses as frequent as the bound allows never showed. Of resamples of
+        few pairs, none has a loss that no pair has: a single pair that differs a little must not make sure what as
+        many equal ones leave open.
         """
         p = self.p_below(bound)
-        return p if p is None or self.worst is None else max(p, self._unseen(bound))
+        if p is None or self.mean is None:
+            return p
+        if self.passes is not None:
+            p = self.passes.p_below(bound)
+        elif len(self.ratios.draws):
+            p = max(p, self.ratios.p_below(self.mean - bound))
+        return p if self.worst is None else max(p, self._unseen(bound))
 
     def p_not_above(self, bound: float) -> float | None:
-        """`p_above`, likewise: for what is worse where there is more of it."""
+        """As `p_above`, likewise: for what is worse where there is more of it."""
         p = self.p_above(bound)
-        return p if p is None or self.worst is None else max(p, self._unseen(bound))
+        if p is None or self.mean is None:
+            return p
+        if self.passes is not None:
+            p = self.passes.turned().p_below(-bound)
+        elif len(self.ratios.draws):
+            p = max(p, self.ratios.p_above(self.mean - bound))
+        return p if self.worst is None else max(p, self._unseen(bound))
+
+    def p_beyond_below(self, bound: float) -> float | None:
+        """Small: the mean is below the bound for sure, which is how a loss beyond a margin is told."""
+        p = self.p_above(bound)
+        if p is None or self.mean is None:
+            return p
+        if self.passes is not None:
+            return self.passes.p_above(bound)
+        return max(p, self.ratios.p_above(self.mean - bound)) if self._few() else p
+
+    def p_beyond_above(self, bound: float) -> float | None:
+        """Small: the mean is above the bound for sure; for what is worse where there is more of it."""
+        p = self.p_below(bound)
+        if p is None or self.mean is None:
+            return p
+        if self.passes is not None:
+            return self.passes.turned().p_above(-bound)
+        return max(p, self.ratios.p_below(self.mean - bound)) if self._few() else p
+
+    def _few(self) -> bool:
+        return self.clusters < _FEW and len(self.ratios.draws) > 0
 
     def _unseen(self, bound: float) -> float:
         """The chance that pairs which differ so much at most never showed."""
@@ -118,6 +177,7 @@ def paired(
     resamples: int = RESAMPLES,
     seed: int = 0,
     worst: float | None = None,
+    decides: bool = False,
 ) -> Paired:
     """Mean and interval of paired differences.
 
@@ -128,6 +188,7 @@ def paired(
         resamples: how many.
         seed: the same seed gives the same interval.
         worst: what a pair can lose at most (1 for shares); null where that is not bounded.
+        decides: whether a judgement hangs on it, so that it is held to further limits than BCa.
     """
     values = np.asarray(differences, dtype=np.float64)
     if not len(values):
@@ -141,14 +202,17 @@ def paired(
         reach = 0.0 if worst is None else (1 - ((1 - level) / 2) ** (1 / many)) * worst
         limits = (mean - reach, mean + reach)
         return Paired(len(values), many, mean, *limits, level, np.empty(0), worst=worst)
-    draws = _draws(sums, sizes, resamples, seed)
+    draws, spreads = _draws(sums, sizes, resamples, seed, spreads=decides)
     below = (np.count_nonzero(draws < mean) + np.count_nonzero(draws == mean) / 2) / resamples
     bias = _NORMAL.inv_cdf(min(max(below, 1 / (resamples + 1)), resamples / (resamples + 1)))
     acceleration = _acceleration(sums, sizes)
     low, high = (
         float(np.quantile(draws, _adjusted(tail, bias, acceleration))) for tail in ((1 - level) / 2, (1 + level) / 2)
     )
-    return Paired(len(values), many, mean, low, high, level, draws, bias, acceleration, worst)
+    ratios = studentised(sums - mean * sizes, sizes, draws - mean, spreads) if decides else NONE
+    told = passes(values) if decides and worst is not None and many == len(values) else None
+    draws.sort()
+    return Paired(len(values), many, mean, low, high, level, draws, bias, acceleration, worst, ratios, told)
 
 
 def _clustered(values: Reals, clusters: Sequence[str | None] | None) -> tuple[Reals, Reals]:
@@ -161,17 +225,22 @@ def _clustered(values: Reals, clusters: Sequence[str | None] | None) -> tuple[Re
     return sums, np.bincount(where).astype(np.float64)
 
 
-def _draws(sums: Reals, sizes: Reals, resamples: int, seed: int) -> Reals:
-    """Means of resamples, in ascending order."""
+def _draws(sums: Reals, sizes: Reals, resamples: int, seed: int, *, spreads: bool) -> tuple[Reals, Reals]:
+    """Means of resamples, and where they are asked for their standard errors; in the order they were drawn."""
     source = np.random.default_rng(seed)
     many = len(sums)
-    out = np.empty(resamples)
+    out, errors = np.empty(resamples), np.empty(resamples if spreads else 0)
     for at in range(0, resamples, _ROWS):
         rows = min(_ROWS, resamples - at)
         drawn = source.integers(0, many, size=(rows, many), dtype=np.int32)
-        out[at : at + rows] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    out.sort()
-    return out
+        held, weights = sums[drawn], sizes[drawn]
+        totals = weights.sum(axis=1)
+        out[at : at + rows] = held.sum(axis=1) / totals
+        if spreads:
+            held -= out[at : at + rows, None] * weights
+            np.square(held, out=held)
+            errors[at : at + rows] = np.sqrt(held.sum(axis=1) * many / (many - 1)) / totals
+    return out, errors
 
 
 def _acceleration(sums: Reals, sizes: Reals) -> float:

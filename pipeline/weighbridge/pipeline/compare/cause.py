@@ -1,8 +1,11 @@
-"""Why an answer may be worse under a strategy, and what cures it: by the parameter that was set."""
+"""Why an answer may be worse under a strategy, and what cures it.
+
+State events say what a strategy did, and speak for a cause; the parameter that was set only says what it could do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -65,7 +68,13 @@ OF_PARAMETER: Mapping[str, Cause] = MappingProxyType(
 CAUSES = (*dict.fromkeys(OF_PARAMETER.values()), UNKNOWN)
 
 
-def likely(parameters: Iterable[str]) -> Cause:
-    """The cause that goes with the parameters that were set, the first of `OF_PARAMETER` of several."""
-    named = set(parameters)
-    return next((cause for name, cause in OF_PARAMETER.items() if name in named), UNKNOWN)
+def likely(parameters: Iterable[str], done: Container[str] | None = None) -> Cause:
+    """The cause that goes with the parameters that were set, the first of `OF_PARAMETER` of several.
+
+    Args:
+        parameters: that were set.
+        done: parameters whose work is known to have been done; null where nothing tells that.
+    """
+    named = [name for name in OF_PARAMETER if name in set(parameters)]
+    seen = named if done is None else [name for name in named if name in done]
+    return OF_PARAMETER[seen[0]] if seen else UNKNOWN

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import exp
 
 from weighbridge.pipeline.compare.answer import Side
 from weighbridge.pipeline.compare.bootstrap import Paired, paired
-from weighbridge.pipeline.compare.effect import shown
-from weighbridge.pipeline.compare.gate import Gate, loss_of, p_not_worse, p_worse
+from weighbridge.pipeline.compare.effect import evidence, shown
+from weighbridge.pipeline.compare.gate import Gate, loss_of
+from weighbridge.pipeline.compare.judging import Held, Ruling, hold, judge
 from weighbridge.pipeline.compare.mcnemar import McNemar, mcnemar
 from weighbridge.pipeline.compare.measure import BY_NAME, MEASURES
-from weighbridge.pipeline.compare.multiplicity import benjamini_hochberg, holm
+from weighbridge.pipeline.compare.multiplicity import benjamini_hochberg
 from weighbridge.pipeline.compare.pairs import Baseline, Pair, pair_up, unrelated
 from weighbridge.pipeline.compare.saving import MONEY, RESOURCES, Saving, savings
 from weighbridge.pipeline.compare.survival import Step, survival
@@ -59,9 +60,12 @@ class Compared:
         floor: when the baseline's second run parts from it; empty where there is none, or it never does.
         perplexity: of the baseline's answers, for the baseline and for the strategy; null where not known.
         saved: by resource.
+        hour: what an hour of the machine costs, null where not known.
         judgement: what is said of it.
         losses: measure of the gate -> loss with its limits, above zero where worse.
-        p_gate: the largest p-value that it is not worse, over the gate's measures, adjusted over strategies (Holm).
+        touched: likewise over the pairs on which the strategy acted; empty where these are all, or none.
+        held: what was judged; null before it is.
+        ruling: what came of it; null before it is judged.
     """
 
     side: Side
@@ -74,9 +78,22 @@ class Compared:
     floor: tuple[Step, ...]
     perplexity: tuple[float, float] | None
     saved: Mapping[str, Saving]
+    hour: Decimal | None = None
     judgement: Judgement = Judgement.UNDECIDED
     losses: Mapping[str, Loss] = field(default_factory=dict)
-    p_gate: float | None = None
+    touched: Mapping[str, Loss] = field(default_factory=dict)
+    held: Held | None = None
+    ruling: Ruling | None = None
+
+    @property
+    def acted(self) -> int:
+        """Pairs on which something shows that the strategy acted."""
+        return len(self.pairs) - self.unshown
+
+    def acted_on(self) -> Compared:
+        """The pairs on which it acted, with what it saves there; its judgement and its measures are those of all."""
+        pairs = tuple(pair for pair in self.pairs if shown(pair.off, pair.on))
+        return replace(self, pairs=pairs, saved=savings(pairs, self.hour), losses=self.touched, unshown=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,7 @@ class Comparison:
     Attributes:
         baseline: its side.
         floor_measured: whether the baseline was run twice; else equal answers are what is expected of it.
+        unrepeated: pairs of which its second answer differed from its first.
         margins: what decided.
         resource: by what strategies are ranked; null where nothing is known of what they take.
         strategies: in the order of what they save, most first.
@@ -94,6 +112,7 @@ class Comparison:
 
     baseline: Side
     floor_measured: bool
+    unrepeated: int
     gate: Gate
     margins: Mapping[str, float]
     resource: str | None
@@ -105,6 +124,10 @@ class Comparison:
         """The model, where it has a name that may stand in the lake; descriptions may not."""
         name = self.baseline.model
         return name if name is not None and NAME.fullmatch(name) else None
+
+    def without(self, refused: Container[str]) -> Comparison:
+        """The same, and what is recommended is none of these."""
+        return replace(self, recommended=_recommended(self.strategies, self.resource, refused))
 
 
 def compare(
@@ -135,8 +158,27 @@ def compare(
         raise ConfigError(f"of no strategy is it known how much {resource} it takes, so none can be ranked; {cure}")
     named = resource or next((name for name in RESOURCES if all(name in each.saved for each in judged)), None)
     ranked = tuple(sorted(judged, key=lambda each: -(saved_by(each, named) or 0.0)))
-    able = [each for each in ranked if each.judgement is Judgement.NOT_WORSE and (saved_by(each, named) or 0.0) > 0]
-    return Comparison(off, bool(off.again), gate, margins, named, ranked, able[0].side.name if able else None)
+    differing = off.unlike | {
+        name
+        for name, again in off.again.items()
+        if name in off.answers and list(again.ids) != list(off.answers[name].ids)
+    }
+    return Comparison(
+        off,
+        bool(off.again) or bool(off.unlike),
+        len(differing),
+        gate,
+        margins,
+        named,
+        ranked,
+        _recommended(ranked, named),
+    )
+
+
+def _recommended(ranked: Sequence[Compared], resource: str | None, refused: Container[str] = ()) -> str | None:
+    """The first that is not worse, saves something, and was not refused."""
+    able = (each for each in ranked if each.judgement is Judgement.NOT_WORSE and (saved_by(each, resource) or 0.0) > 0)
+    return next((each.side.name for each in able if each.side.name not in refused), None)
 
 
 def saved_by(each: Compared, resource: str | None) -> float | None:
@@ -172,18 +214,20 @@ def _measure(baseline: Baseline, side: Side, gate: Gate, hour: Decimal | None) -
         unpaired=len(baseline.side.answers.keys() ^ side.answers.keys()),
         unshown=sum(not shown(pair.off, pair.on) for pair in pairs),
         measured=measured,
-        passed={name: _passed(name, values) for name in PASSED if name in measured},
+        passed={name: _passed(name, pairs) for name in PASSED if name in measured},
         parting=survival((pair.held.prefix, not pair.held.exact) for pair in pairs),
         floor=survival((pair.floor.prefix, not pair.floor.exact) for pair in pairs if pair.floor is not None),
         perplexity=_perplexity(pairs),
         saved=savings(pairs, hour),
+        hour=hour,
     )
 
 
-def _passed(name: str, values: Sequence[Mapping[str, tuple[float, float]]]) -> McNemar:
-    better = BY_NAME[name].better
-    both = [value[name] for value in values if name in value]
-    off, on = ([better * (side - _HALF) > 0 for side in column] for column in zip(*both, strict=True))
+def _passed(name: str, pairs: Sequence[Pair]) -> McNemar:
+    """Held against the second run of the baseline where what passes is to be like the first one."""
+    measure = BY_NAME[name]
+    both = [value for pair in pairs if (value := pair.once(measure)) is not None]
+    off, on = ([measure.better * (side - _HALF) > 0 for side in column] for column in zip(*both, strict=True))
     return mcnemar(off, on)
 
 
@@ -198,39 +242,26 @@ def _perplexity(pairs: Sequence[Pair]) -> tuple[float, float] | None:
 
 
 def _judged(held: Sequence[Compared], gate: Gate, margins: Mapping[str, float]) -> list[Compared]:
-    """Judge each strategy; that it is not worse is held to the gate's level over all of them."""
-    tail = (1 - gate.level) / 2
-    inside = [_inside(each, margins) for each in held]
-    beyond = [_beyond(each, margins) for each in held]
-    adjusted = holm([1.0 if p is None else p for p in inside])
-    adjusted_beyond = holm([1.0 if p is None else p for p in beyond])
+    """Judge each strategy."""
+    drawn = [_held(each, gate, margins) for each in held]
     out = []
-    for each, p, p_beyond in zip(held, adjusted, adjusted_beyond, strict=True):
-        if each.unshown == len(each.pairs):
-            word = Judgement.NO_EFFECT
-        elif len(each.pairs) < gate.pairs or not margins:
-            word = Judgement.UNDECIDED
-        elif p_beyond <= tail:
-            word = Judgement.WORSE
-        else:
-            word = Judgement.NOT_WORSE if p <= tail else Judgement.UNDECIDED
-        losses = {name: loss_of(BY_NAME[name], each.measured[name].found) for name in margins}
-        out.append(replace(each, judgement=word, losses=losses, p_gate=p if margins else None))
+    for each, given, ruling in zip(held, drawn, judge(drawn, gate, margins), strict=True):
+        losses, touched = (
+            {name: loss_of(BY_NAME[name], found) for name, found in told.items()}
+            for told in (given.whole, given.touched)
+        )
+        out.append(replace(each, judgement=ruling.judgement, losses=losses, touched=touched, held=given, ruling=ruling))
     return out
 
 
-def _inside(each: Compared, margins: Mapping[str, float]) -> float | None:
-    """That no measure of the gate is worse is as sure as the least sure of them."""
-    held = [p_not_worse(BY_NAME[name], each.measured[name].found, margin) for name, margin in margins.items()]
-    known = [p for p in held if p is not None]
-    return max(known) if known and len(known) == len(held) else None
-
-
-def _beyond(each: Compared, margins: Mapping[str, float]) -> float | None:
-    """That some measure of the gate is worse: the surest, adjusted for choosing it."""
-    held = [p_worse(BY_NAME[name], each.measured[name].found, margin) for name, margin in margins.items()]
-    known = [p for p in held if p is not None]
-    return min(1.0, min(known) * len(known)) if known else None
+def _held(each: Compared, gate: Gate, margins: Mapping[str, float]) -> Held:
+    values = [pair.values() for pair in each.pairs]
+    lost = {
+        name: [None if name not in value else value[name][1] - value[name][0] for value in values] for name in margins
+    }
+    acted = [shown(pair.off, pair.on) for pair in each.pairs]
+    told_by = evidence(pair.on for pair in each.pairs)
+    return hold(lost, [pair.cluster for pair in each.pairs], acted, told_by, gate)
 
 
 def _explored(held: Sequence[Compared]) -> list[Compared]:

@@ -21,12 +21,13 @@ def demo_plan(prompts: int = PROMPTS, max_new_tokens: int = 8, seed: int = 7) ->
     source = Random(seed)  # noqa: S311 - prompts, not secrets
     given: list[dict[str, Any]] = []
     for number in range(1, prompts + 1):
-        text = " ".join(source.choice(_WORDS) for _ in range(source.randrange(24, 48)))
+        text = " ".join(source.choice(_WORDS) for _ in range(source.randrange(40, 48)))
         given.append({"pair": f"p{number}", "cluster": None, "parts": [["system", _SYSTEM], ["user", f" {text}"]]})
     strategies: dict[str, dict[str, Any]] = {
         "drafts_3": {"draft_length": 3},
         "topk_16": {"attention_topk": 16},
         "limit_56": {"kv_cache_limit": 56, "sinks": 12},
+        "limit_64": {"kv_cache_limit": 64, "sinks": 12},
         "window_8": {"window": 8, "sinks": 0},
         "key_norm_50": {"compression_ratio": 0.5},
         "pruned_20": {"token_pruning_ratio": 0.2},

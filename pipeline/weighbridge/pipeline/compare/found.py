@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
+from types import MappingProxyType
 from typing import Final
 
 from weighbridge.pipeline.compare.cause import likely
 from weighbridge.pipeline.compare.comparison import Compared, Comparison
-from weighbridge.pipeline.compare.eviction import Forgotten
+from weighbridge.pipeline.compare.deed import deed
+from weighbridge.pipeline.compare.eviction import Forgotten, Visible
 from weighbridge.pipeline.compare.symptom import SYMPTOMS
 from weighbridge.schemas.enumerations import Confidence, FindingOrigin, Severity
 from weighbridge.schemas.finding import Finding
 
+NOTHING_SEEN: Final[Mapping[str, Sequence[Visible]]] = MappingProxyType({})
 NO_EFFECT: Final = "strategy_had_no_effect"
 FORGOTTEN: Final = "system_prompt_forgotten"
 FLOOR: Final = "baseline_not_repeatable"
@@ -30,30 +34,41 @@ _FLOOR_CURE: Final = (
 )
 
 
-def findings(found: Comparison, day: date, forgotten: Iterable[Forgotten] = ()) -> list[Finding]:
+def findings(
+    found: Comparison,
+    day: date,
+    forgotten: Iterable[Forgotten] = (),
+    visible: Mapping[str, Sequence[Visible]] = NOTHING_SEEN,
+) -> list[Finding]:
     """The findings of a comparison, in a fixed order.
 
     Args:
         found: the comparison.
         day: when it was made, in UTC.
         forgotten: strategies whose state events show that a system prompt went.
+        visible: strategy -> what its state events say is left of each prompt.
     """
-    out = [finding for each in found.strategies for finding in _of_strategy(found, each, day)]
+    out = [
+        finding
+        for each in found.strategies
+        for finding in _of_strategy(found, each, day, visible.get(each.side.name, ()))
+    ]
     out += [_forgotten(found, each, day) for each in forgotten]
-    differing = [pair for pair in found.strategies[0].pairs if pair.floor is not None and not pair.floor.exact]
-    if differing:
-        out.append(_finding(found, found.baseline.name, FLOOR, Severity.NOTICE, len(differing), _FLOOR_CURE, day))
+    if found.unrepeated:
+        out.append(_finding(found, found.baseline.name, FLOOR, Severity.NOTICE, found.unrepeated, _FLOOR_CURE, day))
     return sorted(out, key=lambda finding: finding.finding_id)
 
 
-def _of_strategy(found: Comparison, each: Compared, day: date) -> Iterable[Finding]:
+def _of_strategy(found: Comparison, each: Compared, day: date, seen: Sequence[Visible]) -> Iterable[Finding]:
     if each.unshown:
-        yield _finding(found, each.side.name, NO_EFFECT, Severity.WARNING, each.unshown, _NO_EFFECT_CURE, day)
-    cause = likely(each.side.parameters)
+        made = _finding(found, each.side.name, NO_EFFECT, Severity.WARNING, each.unshown, _NO_EFFECT_CURE, day)
+        yield replace(made, expected=len(each.pairs), observed=each.acted, difference=-each.unshown)
+    did = deed(each, seen)
+    cause = likely(each.side.parameters, did.done)
     for symptom in SYMPTOMS:
         rows = symptom.rows(each)
         if rows:
-            cure = f"{symptom.cure} {cause.cure}"
+            cure = f"{symptom.cure} {cause.cure} {did.told}"
             yield _finding(
                 found, each.side.name, symptom.code, symptom.severity, rows, cure, day, cause.code, Confidence.PROBABLE
             )

@@ -73,7 +73,7 @@ class Gate:
 
 def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None, float | None]:
     """Loss by a measure, with its limits: what is worse is above zero, whichever way the measure points."""
-    mean, low, high = found.mean, found.low, found.high
+    mean, (low, high) = found.mean, found.limits
     if measure.better < 0:
         return mean, low, high
     # Taken from nought, so that no loss is not written as minus nothing.
@@ -82,7 +82,7 @@ def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None
 
 def p_worse(measure: Measure, found: Paired, margin: float) -> float | None:
     """Small: the loss is beyond the margin."""
-    return found.p_above(-margin) if measure.better > 0 else found.p_below(margin)
+    return found.p_beyond_below(-margin) if measure.better > 0 else found.p_beyond_above(margin)
 
 
 def p_not_worse(measure: Measure, found: Paired, margin: float) -> float | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from weighbridge.pipeline.compare.alone import Alone, alone
 from weighbridge.pipeline.compare.answer import Answer, Side
-from weighbridge.pipeline.compare.measure import MEASURES, Basis
+from weighbridge.pipeline.compare.measure import MEASURES, Basis, Measure
 from weighbridge.pipeline.compare.pairwise import Pairwise, pairwise
 from weighbridge.schemas.errors import ContractError
 
@@ -26,6 +26,10 @@ class Pair:
         again: the baseline's second run; null where there is none.
         floor: the baseline beside it.
         off_alone, on_alone: each by itself.
+        again_alone: the second run by itself; null where there is none.
+        unlike: whether the second run is known to differ, and not how.
+        open: whether the baseline is known to differ from itself elsewhere, so that nothing can be taken for granted
+            of a pair it answered once.
     """
 
     off: Answer
@@ -35,6 +39,9 @@ class Pair:
     floor: Pairwise | None
     off_alone: Alone
     on_alone: Alone
+    again_alone: Alone | None = None
+    unlike: bool = False
+    open: bool = False
 
     @property
     def cluster(self) -> str | None:
@@ -49,26 +56,70 @@ class Pair:
             on: float | None
             if measure.basis is Basis.AGAINST:
                 assert measure.against is not None
-                off = 1.0 if self.floor is None else measure.against(self.floor)
+                off = self._repeated(measure) if self.floor is None else measure.against(self.floor)
                 on = measure.against(self.held)
             elif measure.basis is Basis.MEANING:
                 # The baseline is like itself; its second run may be less so.
-                off = 1.0 if self.again is None else self.again.alike.get(measure.name)
+                off = self._repeated(measure) if self.again is None else self.again.alike.get(measure.name)
                 on = self.on.alike.get(measure.name)
             else:
                 assert measure.own is not None
-                off, on = measure.own(self.off, self.off_alone), measure.own(self.on, self.on_alone)
+                off, on = self._own(measure), measure.own(self.on, self.on_alone)
             if off is not None and on is not None:
                 out[measure.name] = (off, on)
         return out
 
+    def _repeated(self, measure: Measure) -> float | None:
+        """What the baseline is to itself where it was run once: it is taken to repeat itself unless it is known not to.
+
+        Null where that is open: an answer is neither held against one that would not come again, nor against the
+        strategy what the baseline does not do itself.
+        """
+        if self.unlike:
+            return 0.0 if measure.name == "exact" else None
+        return None if self.open else 1.0
+
+    def once(self, measure: Measure) -> tuple[float, float] | None:
+        """The values of one run of each side, null where one is not known.
+
+        To ask who passes more often takes one run of each: of two that have to agree, a side passes less often.
+        """
+        if measure.own is None:
+            return self.values().get(measure.name)
+        off, on = measure.own(self.off, self.off_alone), measure.own(self.on, self.on_alone)
+        return None if off is None or on is None else (off, on)
+
+    def _own(self, measure: Measure) -> float | None:
+        """Of two runs of the baseline their mean, for neither of them is what it is like.
+
+        What the model says of the first run's ids is certain of that run; there the second one is the floor.
+        """
+        assert measure.own is not None
+        first = measure.own(self.off, self.off_alone)
+        alone = self.again_alone
+        second = None if self.again is None or alone is None else measure.own(self.again, alone)
+        if first is None or second is None:
+            return first
+        return second if measure.basis is Basis.MODEL else (first + second) / 2
+
 
 class Baseline:
-    """The baseline's answers, measured once for all strategies."""
+    """The baseline's answers, measured once for all strategies.
+
+    Attributes:
+        side: its answers.
+        repeats: whether each of its second runs was equal; true where it was run once.
+    """
 
     def __init__(self, side: Side) -> None:
         self.side = side
+        self.repeats = not side.unlike and all(
+            list(answer.ids) == list(side.answers[pair].ids)
+            for pair, answer in side.again.items()
+            if pair in side.answers
+        )
         self._alone: dict[str, Alone] = {}
+        self._again: dict[str, Alone] = {}
         self._floor: dict[str, Pairwise] = {}
 
     def alone(self, pair: str) -> Alone:
@@ -85,6 +136,16 @@ class Baseline:
         if pair not in self._floor:
             self._floor[pair] = pairwise(self.side.answers[pair].ids, again.ids)
         return self._floor[pair]
+
+    def again_alone(self, pair: str) -> Alone | None:
+        """The answer of the second run by itself, null where there is none."""
+        again = self.side.again.get(pair)
+        if again is None:
+            return None
+        if pair not in self._again:
+            first = self.side.answers[pair].ids
+            self._again[pair] = self.alone(pair) if list(again.ids) == list(first) else alone(again.ids)
+        return self._again[pair]
 
 
 def pair_up(baseline: Baseline, on: Side) -> list[Pair]:
@@ -107,6 +168,9 @@ def pair_up(baseline: Baseline, on: Side) -> list[Pair]:
                 baseline.floor(name),
                 baseline.alone(name),
                 alone(second.ids),
+                baseline.again_alone(name),
+                unlike=name in off.unlike,
+                open=not baseline.repeats,
             )
         )
     return out

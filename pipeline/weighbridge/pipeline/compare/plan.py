@@ -37,6 +37,7 @@ from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.tables import CURRENCY
 
 DEMO: Final = "demo"
+PRESS: Final = "press"
 MOST_HOUR: Final = 10**9
 _MOST_TOKENS: Final = 1 << 20
 _SHORT: Final = {"text": Origin.USER, "ids": Origin.USER}
@@ -59,6 +60,8 @@ class Plan:
         gate: what decides.
         by: by what to rank, null: whatever is known.
         hour, currency: what an hour of the machine costs.
+        python: the interpreter of the runner; null: this one.
+        packages: a folder of packages that come before those of the interpreter, null: none.
     """
 
     model: str
@@ -74,6 +77,8 @@ class Plan:
     by: str | None = None
     hour: Decimal | None = None
     currency: str = "USD"
+    python: str | None = None
+    packages: str | None = None
 
     def told(self, keys: Mapping[str, Any]) -> dict[str, Any]:
         """What the runner is told, on its standard input."""
@@ -114,7 +119,7 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
     """
     allowed = (
         "model", "name", "tokenizer", "prompts", "prompt", "max_new_tokens", "seed", "forced", "meaning",
-        "strategies", "gate", "by", "hour", "currency",
+        "strategies", "gate", "by", "hour", "currency", "python", "packages",
     )  # fmt: skip
     _check_names(content, allowed, str(path))
     model = content.get("model")
@@ -140,6 +145,8 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
         by=by,
         hour=_hour(content.get("hour"), path),
         currency=_currency(content.get("currency", "USD"), path),
+        python=_there(content, "python", path),
+        packages=_there(content, "packages", path),
     )
 
 
@@ -159,6 +166,18 @@ def _folder(content: Mapping[str, Any], name: str, path: Path) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
         raise ConfigError(f"{path}: {name} is no text; name a local folder, or leave it out")
     return None if value is None else str(_beside(path, value))
+
+
+def _there(content: Mapping[str, Any], name: str, path: Path) -> str | None:
+    """A place that has to be there before anything is started: a program, or a folder of packages."""
+    place = _folder(content, name, path)
+    if place is None:
+        return None
+    found = Path(place).is_file() if name == "python" else Path(place).is_dir()
+    if not found:
+        what = "an interpreter" if name == "python" else "a folder of packages, such as .venv/kvpress"
+        raise ConfigError(f"{path}: {name} is {place}, which is not there; name {what}, or leave it out")
+    return place
 
 
 def _switch(content: Mapping[str, Any], name: str, path: Path) -> bool:
@@ -216,9 +235,12 @@ def _strategies(content: Mapping[str, Any], path: Path) -> dict[str, Mapping[str
             )
         if not isinstance(parameters, Mapping) or not isinstance(parameters.get("on", True), bool):
             raise ConfigError(f"{path}: strategy {name} must be a table; `on = false` switches it off")
-        odd = sorted(key for key, value in parameters.items() if not isinstance(value, int | float))
+        odd = sorted(
+            key for key, value in parameters.items() if not isinstance(value, str if key == PRESS else int | float)
+        )
         if odd:
-            raise ConfigError(f"{path}: strategy {name}: {odd[0]!r} is no number; parameters are numbers")
+            what = f"no name; {PRESS} is that of a class" if odd[0] == PRESS else "no number; parameters are numbers"
+            raise ConfigError(f"{path}: strategy {name}: {odd[0]!r} is {what}")
         if parameters.get("on", True):
             out[name] = {key: value for key, value in parameters.items() if key != "on"}
     if not out:

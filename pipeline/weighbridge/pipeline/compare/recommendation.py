@@ -1,7 +1,8 @@
 """What becomes of a recommended strategy: proposed, applied, verified or refused.
 
 A comparison proposes; a person applies or refuses; the next comparison of the applied strategy verifies it, or refuses
-it where the answers are worse. Each change is a row that stays, and stands in the log of changes as well.
+it where the answers are worse. What a person refused stays refused until its parameters change, or what a comparison
+finds of it. Each change is a row that stays, and stands in the log of changes as well.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 import polars as pl
 
-from weighbridge.pipeline.compare.comparison import Compared, Comparison, saved_by
+from weighbridge.pipeline.compare.comparison import Compared, Comparison, Loss, saved_by
+from weighbridge.pipeline.compare.why import why
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
 from weighbridge.pipeline.lake.shape import polars_schema
@@ -25,6 +27,7 @@ from weighbridge.schemas.identity import framed
 
 TABLE: Final = "recommendation"
 DIGITS: Final = 8  # of an id, at least: what lists show
+CHANGED: Final = 0.05  # of a resource: what is saved more or less is another offer
 _LOG: Final = "change"
 _FILE: Final = "comparisons"
 _PROPOSED, _APPLIED = RecommendationState.PROPOSED, RecommendationState.APPLIED
@@ -62,7 +65,13 @@ class Change:
 
 
 def recommendation_id(model: str | None, strategy: str, parameters: str) -> str:
-    """The same strategy with the same parameters for the same model is one recommendation."""
+    """The same strategy with the same parameters for the same model is one recommendation.
+
+    Args:
+        model: what identifies it: a fingerprint of its weights, or its name; without one, where its answers came from.
+        strategy: its name.
+        parameters: canonical JSON.
+    """
     parts = framed("weighbridge recommendation", model or "", strategy, parameters)
     return hashlib.sha256(parts).hexdigest()[:32]
 
@@ -74,6 +83,37 @@ def recommendations(lake: Records) -> pl.DataFrame:
     return last.select(list(polars_schema(TABLE))).sort("changed_at", "recommendation_id", descending=[True, False])
 
 
+def refused(lake: Records, found: Comparison) -> dict[str, Change]:
+    """Strategies of a comparison that a person refused, by name, with who, when and why.
+
+    A refusal stands for these parameters and for what was known: a comparison whose interval leaves out the loss of
+    then, or that saves `CHANGED` more or less, is new evidence.
+    """
+    out: dict[str, Change] = {}
+    for each in found.strategies:
+        last = _by_person(lake, recommendation_id(_identity(found), each.side.name, _parameters(each)))
+        if last is not None and not _changed(last, found, each):
+            out[each.side.name] = last
+    return out
+
+
+def _by_person(lake: Records, wanted: str) -> Change | None:
+    """The last change where it is the refusal of a person; that of a comparison rests on a comparison of its own."""
+    rows = lake.scan(TABLE).filter(pl.col("recommendation_id") == wanted).sort("change").collect().to_dicts()
+    if len(rows) < 2 or RecommendationState(rows[-1]["state"]) is not _REFUSED:
+        return None
+    return _change(rows[-1]) if rows[-1]["comparison_id"] == rows[-2]["comparison_id"] else None
+
+
+def _changed(last: Change, found: Comparison, each: Compared) -> bool:
+    saved = saved_by(each, found.resource)
+    known = last.resource == found.resource and last.saved is not None and saved is not None
+    if known and abs((saved or 0.0) - (last.saved or 0.0)) > CHANGED:
+        return True
+    _, low, high = _loss(each)
+    return last.loss is not None and low is not None and high is not None and not low <= last.loss <= high
+
+
 def propose(lake: Lake, found: Comparison, comparison_id: str, at: datetime, by: str) -> Iterator[Change]:
     """Propose what a comparison recommends, unless it is proposed, applied or verified already."""
     each = next((each for each in found.strategies if each.side.name == found.recommended), None)
@@ -83,6 +123,9 @@ def propose(lake: Lake, found: Comparison, comparison_id: str, at: datetime, by:
     last = _last(lake, made.recommendation_id)
     if last is not None and last.state is not _REFUSED:
         return
+    if last is not None:
+        before = f"refused before, on {last.changed_at:%Y-%m-%d} by {last.changed_by}"
+        made = replace(made, reason=f"{before}{'' if last.reason is None else f' ({last.reason})'}; {made.reason}")
     yield _append(lake, made, last)
 
 
@@ -95,7 +138,7 @@ def check(lake: Lake, found: Comparison, comparison_id: str, at: datetime, by: s
         if last is None or last.state not in {_APPLIED, _VERIFIED} or state in {None, last.state}:
             continue
         assert state is not None
-        yield _append(lake, _with(made, state), last)
+        yield _append(lake, replace(made, state=state), last)
 
 
 def decide(lake: Lake, digits: str, state: RecommendationState, at: datetime, by: str, reason: str | None) -> Change:
@@ -126,10 +169,9 @@ def decide(lake: Lake, digits: str, state: RecommendationState, at: datetime, by
 
 
 def _made(found: Comparison, each: Compared, comparison_id: str, at: datetime, by: str) -> Change:
-    parameters = json.dumps(dict(each.side.parameters), sort_keys=True, separators=(",", ":"))
-    known = [loss[0] for loss in each.losses.values() if loss[0] is not None]
+    parameters = _parameters(each)
     return Change(
-        recommendation_id=recommendation_id(found.model, each.side.name, parameters),
+        recommendation_id=recommendation_id(_identity(found), each.side.name, parameters),
         change=0,
         state=_PROPOSED,
         changed_at=at,
@@ -140,12 +182,23 @@ def _made(found: Comparison, each: Compared, comparison_id: str, at: datetime, b
         parameters=parameters,
         resource=found.resource,
         saved=saved_by(each, found.resource),
-        loss=max(known, default=None),
+        loss=_loss(each)[0],
+        reason=why(found, each),
     )
 
 
-def _with(made: Change, state: RecommendationState) -> Change:
-    return Change(**(asdict(made) | {"state": state}))
+def _identity(found: Comparison) -> str | None:
+    return found.baseline.identity or found.model
+
+
+def _parameters(each: Compared) -> str:
+    return json.dumps(dict(each.side.parameters), sort_keys=True, separators=(",", ":"))
+
+
+def _loss(each: Compared) -> Loss:
+    """Of the measure that loses most, over all pairs."""
+    known = [loss for loss in each.losses.values() if loss[0] is not None]
+    return max(known, key=lambda loss: loss[0] or 0.0, default=(None, None, None))
 
 
 def _last(lake: Records, wanted: str) -> Change | None:

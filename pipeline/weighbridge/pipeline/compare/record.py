@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -13,13 +13,14 @@ import polars as pl
 
 from weighbridge.pipeline.compare.answer import Answer, Side
 from weighbridge.pipeline.compare.comparison import Compared, Comparison, saved_by
-from weighbridge.pipeline.compare.eviction import Forgotten
-from weighbridge.pipeline.compare.found import findings
-from weighbridge.pipeline.compare.recommendation import Change, check, propose
+from weighbridge.pipeline.compare.eviction import Forgotten, Visible
+from weighbridge.pipeline.compare.found import NOTHING_SEEN, findings
+from weighbridge.pipeline.compare.recommendation import Change, check, propose, refused
 from weighbridge.pipeline.compare.saving import MONEY
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import polars_schema
+from weighbridge.schemas.comparison_run import ACTED
 from weighbridge.schemas.enumerations import FindingOrigin
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.finding import Finding
@@ -41,13 +42,17 @@ class Recorded:
 
     Attributes:
         comparison_id: its id.
+        found: the comparison, which recommends nothing that a person refused.
         findings: of it.
         changes: of recommendations.
+        refused: strategies that stay refused, by name, with who, when and why.
     """
 
     comparison_id: str
+    found: Comparison
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
+    refused: Mapping[str, Change]
 
 
 def record(
@@ -57,6 +62,7 @@ def record(
     by: str,
     *,
     forgotten: Iterable[Forgotten] = (),
+    visible: Mapping[str, Sequence[Visible]] = NOTHING_SEEN,
     currency: str | None = None,
 ) -> Recorded:
     """Keep a comparison: its rows, its findings in place of the last ones of these strategies, and what it recommends.
@@ -67,6 +73,7 @@ def record(
         at: when it was made.
         by: who made it.
         forgotten: strategies that lost a system prompt.
+        visible: strategy -> what its state events say is left of each prompt.
         currency: of the money in it.
 
     Raises:
@@ -76,15 +83,17 @@ def record(
     moment = at.astimezone(UTC)
     check_names(found)
     number = comparison_id(found, moment)
-    told = findings(found, moment.date(), forgotten)
+    told = findings(found, moment.date(), forgotten, visible)
     subjects = [_beginning(found, each.side.name) for each in found.strategies]
     subjects.append(_beginning(found, found.baseline.name))
     same = pl.any_horizontal(*(pl.col("subject") == subject for subject in subjects))
     with lake.lock():
+        kept_out = refused(lake, found)
+        found = found.without(kept_out)
         lake.append(TABLE, pl.DataFrame(rows(found, number, moment, currency), schema=polars_schema(TABLE)))
         write_findings(lake, told, origin=FindingOrigin.COMPARE, periods=[f"{moment:%Y-%m}"], where=same)
         changes = [*check(lake, found, number, moment, by), *propose(lake, found, number, moment, by)]
-    return Recorded(number, tuple(told), tuple(changes))
+    return Recorded(number, found, tuple(told), tuple(changes), kept_out)
 
 
 def check_names(found: Comparison) -> None:
@@ -95,8 +104,11 @@ def check_names(found: Comparison) -> None:
     """
     named = [found.baseline.name, *(each.side.name for each in found.strategies)]
     for name in named:
-        if not NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} is no name that can be kept; it must match {NAME.pattern}: name it otherwise")
+        if not NAME.fullmatch(f"{name}{ACTED}") or name.endswith(ACTED):
+            raise ConfigError(
+                f"{name!r} is no name that can be kept; it must match {NAME.pattern}, leave room for {ACTED} and not "
+                "end in it: name it otherwise"
+            )
 
 
 def comparison_id(found: Comparison, at: datetime) -> str:
@@ -107,13 +119,20 @@ def comparison_id(found: Comparison, at: datetime) -> str:
 
 
 def rows(found: Comparison, number: str, at: datetime, currency: str | None) -> list[dict[str, Any]]:
-    """The rows of the table `comparison`: the baseline, then the strategies."""
+    """The rows of the table `comparison`: the baseline, the strategies, and what they are where they acted on some."""
     about = {"comparison_id": number, "day": at.date(), "made_at": at, "resource": found.resource}
     answers = list(found.baseline.answers.values())
     money = next((each.saved[MONEY].off for each in found.strategies if MONEY in each.saved), None)
     first = {"baseline": True, "recommended": False, "pairs": len(answers), "amount": money}
     out = [about | _of_side(found.baseline, answers) | first | {"currency": None if money is None else currency}]
-    return out + [about | _of_strategy(found, each, currency) for each in found.strategies]
+    out += [about | _of_strategy(found, each, currency) for each in found.strategies]
+    return out + [about | _of_acted(found, each, currency) for each in found.strategies if each.touched]
+
+
+def _of_acted(found: Comparison, each: Compared, currency: str | None) -> dict[str, Any]:
+    """The pairs on which it acted: beside the row of all of them, which carries the judgement."""
+    row = _of_strategy(found, each.acted_on(), currency)
+    return row | {"strategy": f"{each.side.name}{ACTED}", "strategy_id": None, "judgement": None, "recommended": False}
 
 
 def _of_strategy(found: Comparison, each: Compared, currency: str | None) -> dict[str, Any]:

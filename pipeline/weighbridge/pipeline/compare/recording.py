@@ -7,6 +7,7 @@ One line is one answer: `pair` (the prompt, by any name), `output_ids`, and, whe
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
@@ -16,6 +17,7 @@ from typing import Any, Final
 from weighbridge.pipeline.compare.answer import Answer, Cost, Side
 from weighbridge.schemas.enumerations import FinishReason
 from weighbridge.schemas.errors import ContractError
+from weighbridge.schemas.identity import framed
 
 UNNAMED: Final = "answers"
 BASELINES: Final = ("dense", "baseline", "off")
@@ -39,6 +41,7 @@ def read_recording(path: Path) -> list[Side]:
     """
     held: dict[str, dict[str, Answer]] = {}
     again: dict[str, dict[str, Answer]] = {}
+    unlike: dict[str, set[str]] = {}
     about: dict[str, dict[str, Any]] = {}
     for number, line in _lines(path):
         where = f"{path}, line {number}"
@@ -49,12 +52,28 @@ def read_recording(path: Path) -> list[Side]:
         held[name][answer.pair] = answer
         if line.get("baseline_rerun_identical") is True:
             again.setdefault(name, {})[answer.pair] = answer
+        elif line.get("baseline_rerun_identical") is False:
+            unlike.setdefault(name, set()).add(answer.pair)
         about.setdefault(name, {}).update(_about(line, where, about.get(name, {})))
     if not held:
         raise ContractError(f"{path} has no answers; one JSON object with `pair` and `output_ids` a line is expected")
     return [
-        Side(name=name, answers=answers, again=again.get(name, {}), **about[name]) for name, answers in held.items()
+        Side(
+            name=name,
+            answers=answers,
+            again=again.get(name, {}),
+            unlike=frozenset(unlike.get(name, ())),
+            identity=identity_of(path, about[name].get("model")),
+            **about[name],
+        )
+        for name, answers in held.items()
     ]
+
+
+def identity_of(path: Path, model: str | None) -> str:
+    """What tells the model of a file from others: what the file calls it, or where the file lies if it does not."""
+    parts = ("model", model) if model else ("file", str(path.absolute()))
+    return hashlib.sha256(framed("weighbridge model", *parts)).hexdigest()
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from weighbridge.pipeline.compare.comparison import Compared, Comparison, saved_by
+from weighbridge.pipeline.compare.comparison import Compared, Comparison, Loss, saved_by
 from weighbridge.pipeline.compare.eviction import (
     Visible,
     evicted_by_decile,
@@ -14,7 +14,9 @@ from weighbridge.pipeline.compare.eviction import (
     parting_with_eviction,
     visibility_of_shared,
 )
+from weighbridge.pipeline.compare.power import Need
 from weighbridge.pipeline.compare.survival import Step, median, share_at
+from weighbridge.pipeline.compare.why import why, word
 
 PLACES: Final = (0, 4, 16, 64, 256, 1024)
 OF_PAIR: Final = (
@@ -31,6 +33,7 @@ def told(found: Comparison) -> dict[str, Any]:
         "model": found.baseline.model,
         "tokenizer": found.baseline.tokenizer,
         "floor_measured": found.floor_measured,
+        "baseline_differed": found.unrepeated,
         "margins": dict(found.margins),
         "level": found.gate.level,
         "pairs_needed": found.gate.pairs,
@@ -82,8 +85,16 @@ def _strategy(each: Compared, found: Comparison) -> dict[str, Any]:
         "unpaired": each.unpaired,
         "unshown": each.unshown,
         "saved": saved_by(each, found.resource),
-        "losses": {name: dict(zip(("loss", "low", "high"), loss, strict=True)) for name, loss in each.losses.items()},
-        "p_not_worse": each.p_gate,
+        "losses": _losses(each.losses),
+        "p_not_worse": None if each.ruling is None else each.ruling.p,
+        "said": word(each),
+        "why": why(found, each),
+        "acted": {
+            "pairs": each.acted,
+            "told_by": None if each.held is None else str(each.held.evidence),
+            "losses": _losses(each.touched),
+        },
+        "needs": {} if each.ruling is None else {"all": _need(each.ruling.whole), "acted": _need(each.ruling.touched)},
         "measures": {
             name: {
                 "off": held.off,
@@ -107,6 +118,16 @@ def _strategy(each: Compared, found: Comparison) -> dict[str, Any]:
             for name, held in each.saved.items()
         },
     }
+
+
+def _need(held: Need | None) -> dict[str, Any] | None:
+    if held is None:
+        return None
+    return {"have": held.have, "least": held.least, "pairs": held.pairs, "least_margin": held.margin}
+
+
+def _losses(given: Mapping[str, Loss]) -> dict[str, Any]:
+    return {name: dict(zip(("loss", "low", "high"), loss, strict=True)) for name, loss in given.items()}
 
 
 def _curve(steps: Sequence[Step]) -> dict[str, Any]:

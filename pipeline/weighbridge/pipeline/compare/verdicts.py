@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -57,27 +57,68 @@ class Judged:
     unknown: int
 
 
-def read_verdicts(paths: Iterable[Path]) -> list[Verdict]:
+def read_verdicts(paths: Sequence[Path], raters: Sequence[str] = ()) -> list[Verdict]:
     """The verdicts of files: CSV or workbook with `item`, `verdict` and, where a file has several raters, `rater`.
 
+    Args:
+        paths: of the files.
+        raters: who filled each of them in; empty: the column says, else the name of the file or, where two are called
+            alike, that of its folder.
+
     Raises:
-        ContractError: a file that is none, a word that is no verdict, or two verdicts of one rater on one item.
+        ContractError: a file that is none, a word that is no verdict, two verdicts of one rater on one item, or files
+            whose raters cannot be told apart.
     """
+    content = [_rows(path) for path in paths]
+    unnamed = [at for at, rows in enumerate(content) if any(_word(row) and not _rater(row) for row in rows)]
+    names = dict(zip(unnamed, _raters([paths[at] for at in unnamed]), strict=True)) if not raters else {}
+    if raters and (len(raters) != len(paths) or len({name.strip() for name in raters} - {""}) != len(raters)):
+        raise ContractError(
+            f"{len(paths)} files and {len(raters)} raters; name each file's rater, each by another name"
+        )
     held: dict[tuple[str, str], Verdict] = {}
-    for path in paths:
-        for number, row in enumerate(_rows(path), start=2):
-            word = (row.get("verdict") or "").strip()
+    for at, (path, rows) in enumerate(zip(paths, content, strict=True)):
+        for number, row in enumerate(rows, start=2):
+            word = _word(row)
             if not word:
                 continue  # not judged yet
             known = {each.lower(): each for each in VERDICTS}.get(word.lower())
             if known is None:
                 raise ContractError(f"{path}, line {number}: a verdict is one of {', '.join(VERDICTS)}")
-            found = Verdict((row.get("item") or "").strip(), (row.get("rater") or path.stem).strip(), known)
+            rater = raters[at].strip() if raters else _rater(row) or names[at]
+            found = Verdict((row.get("item") or "").strip(), rater, known)
             before = held.get((found.rater, found.item))
             if before is not None and before != found:
                 raise ContractError(f"{path}, line {number}: {found.rater} says two things of item {found.item}")
             held[found.rater, found.item] = found
     return list(held.values())
+
+
+def _word(row: Mapping[str, str]) -> str:
+    return (row.get("verdict") or "").strip()
+
+
+def _rater(row: Mapping[str, str]) -> str:
+    return (row.get("rater") or "").strip()
+
+
+def _raters(paths: Sequence[Path]) -> list[str]:
+    """Who filled files in that do not say so: by their names, or by their folders where two are called alike.
+
+    Raises:
+        ContractError: neither tells them apart.
+    """
+    places = [path.absolute() for path in paths]
+    for name in (lambda path: path.stem, lambda path: path.parent.name, lambda path: f"{path.parent.name}/{path.stem}"):
+        named = [name(place) for place in places]
+        if len(set(named)) == len(named):
+            return named
+    named = [place.stem for place in places]
+    twice = next(path for path in paths if named.count(path.stem) > 1)
+    raise ContractError(
+        f"{twice} and another file do not say who filled them in: name raters (--rater, once for each file), give "
+        "files names of their own such as ann.csv, or a column rater"
+    )
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -134,7 +175,7 @@ def judged(
         words.setdefault(pair, {})[each.rater] = word
     means = [sum(said) / len(said) for said in told.values()]
     drawn = [(clusters or {}).get(pair) for pair in told]
-    preference = paired(means, drawn, seed=seed, worst=2.0)
+    preference = paired(means, drawn, seed=seed, worst=2.0, decides=True)
     won, lost = sum(mean > 0 for mean in means), sum(mean < 0 for mean in means)
     return Judged(
         raters=len({rater for said in words.values() for rater in said}),
@@ -150,7 +191,7 @@ def judged(
 
 def _judgement(preference: Paired, margin: float, least: int) -> Judgement:
     tail = (1 - preference.level) / 2
-    below, above = preference.p_not_below(-margin), preference.p_above(-margin)
+    below, above = preference.p_not_below(-margin), preference.p_beyond_below(-margin)
     if preference.pairs < least or below is None or above is None:
         return Judgement.UNDECIDED
     if above <= tail:

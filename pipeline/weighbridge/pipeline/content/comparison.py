@@ -78,6 +78,7 @@ def open_run(run: RunFolder, keys: Reader) -> OpenedRun:
             name=each["name"], answers=answers.get((each["name"], 0), {}), again=answers.get((each["name"], 1), {}),
             parameters=each["parameters"], implementation=each["implementation"], strategy_id=each["strategy_id"],
             model=about["model"], tokenizer=about["tokenizer"], cap=about["max_new_tokens"],
+            identity=about.get("model_revision"),
         )
         for each in about["strategies"]
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 
 import polars as pl
@@ -31,13 +31,27 @@ def attempts_about(lake: Lake, month: str, about: Mapping[str, str | None]) -> t
     return attempts_between(lake, *ends(month), about)
 
 
-def attempts_between(lake: Lake, first: date, last: date, about: Mapping[str, str | None]) -> tuple[list[str], int]:
-    """The same of UTC days. With `token_class` only attempts that have tokens of that class are counted."""
+def attempts_between(
+    lake: Lake, first: date, last: date, about: Mapping[str, str | None], models: Collection[str] = ()
+) -> tuple[list[str], int]:
+    """The same of UTC days. With `token_class` only attempts that have tokens of that class are counted.
+
+    Args:
+        lake: the lake.
+        first, last: the days.
+        about: name -> value.
+        models: other names the model goes by; a reading under any of them counts.
+    """
     known = {*_IN_READING, *_IN_ATTEMPT, *_OTHERS}
     if not set(about) <= known:
         return [], 0
     readings = lake.scan("reading", first=first, last=last)
-    wanted = [pl.col(column).eq_missing(about[name]) for name, column in _IN_READING.items() if name in about]
+    also = {"model": pl.col("model").is_in(list(models)).fill_null(value=False)} if models else {}
+    wanted = [
+        pl.col(column).eq_missing(about[name]) | also.get(name, pl.lit(value=False))
+        for name, column in _IN_READING.items()
+        if name in about
+    ]
     if about.get("day"):
         wanted.append(pl.col("day").cast(pl.String) == about["day"])
     token_class = about.get("token_class")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from weighbridge.pipeline.explain import kinds
 from weighbridge.pipeline.explain.kind import Asked, Kind
+from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.pipeline.reconcile.tree.prefix import LEAST, SHOWN
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.discovery import declared
 from weighbridge.schemas.errors import ConfigError
+
+_NOTHING_AGREED: Mapping[str, Contract] = {}
 
 
 @cache
@@ -29,6 +32,7 @@ def explain(
     *,
     packs: Path | None = None,
     views: Callable[[str], View | None] | None = None,
+    contracts: Mapping[str, Contract] = _NOTHING_AGREED,
     depth: int | None = None,
 ) -> Node:
     """The tree behind whatever is called so. Each kind is one file of `kinds`.
@@ -37,13 +41,13 @@ def explain(
         lake: where the tables lie.
         name: the first 8 or more hexadecimal digits of an id, the name of a figure, an invoice line, or an identifier
             another system gave to an attempt, whole.
-        key, packs, views: as of `Asked`.
+        key, packs, views, contracts: as of `Asked`.
         depth: levels below the first that are kept; null: all.
 
     Raises:
         ConfigError: nothing is called so, or several things are; the message says what was looked for, and names them.
     """
-    asked = Asked(lake, name.strip(), key, packs, views)
+    asked = Asked(lake, name.strip(), key, packs, views, contracts)
     found = sorted((kind.name, held, kind) for kind in all_kinds() for held in kind.find(asked))
     if len(found) != 1:
         raise ConfigError(_told(asked, [(kind, held) for kind, held, _ in found]))

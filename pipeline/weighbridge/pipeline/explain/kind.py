@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from weighbridge.pipeline.invoice.contract import Contract
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.reconcile.match.foreign import attempts_named
 from weighbridge.pipeline.reconcile.tree.node import Node
@@ -25,6 +26,7 @@ class Asked:
         packs: folder of the close packs; null: figures of closed months are not found.
         views: month -> what its report is made from, null where there is no such month; null: figures of reports are
             not found.
+        contracts: provider -> what was agreed: its zone, and what it calls our models.
     """
 
     lake: Lake
@@ -32,6 +34,11 @@ class Asked:
     key: bytes | None = None
     packs: Path | None = None
     views: Callable[[str], View | None] | None = None
+    contracts: Mapping[str, Contract] = field(default_factory=dict)
+
+    def contract(self, provider: str) -> Contract:
+        """What was agreed with a provider; where nobody says, the defaults."""
+        return self.contracts.get(provider) or Contract(provider)
 
     @property
     def digits(self) -> str | None:

@@ -30,6 +30,7 @@ class Source:
         day: the UTC day of records without a time.
         provider, model, tenant, task: override or fill in what the records say; null leaves it to them.
         mapping: the mapping file, for the importers that need one.
+        account: whose bill a file of charges is, where its lines name no account; kept as a pseudonym.
         keys: who gives the keys token ids are encrypted with; null for nobody.
         ids_of: only of these lines are token ids kept, as those of the others are already; null for all.
     """
@@ -42,6 +43,7 @@ class Source:
     tenant: str | None = None
     task: str | None = None
     mapping: Path | None = None
+    account: str | None = None
     keys: KeyProvider | None = None
     ids_of: frozenset[int] | None = None
 

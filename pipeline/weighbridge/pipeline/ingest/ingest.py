@@ -24,6 +24,7 @@ from pathlib import Path
 
 from weighbridge.pipeline.ingest.acknowledge import acknowledge
 from weighbridge.pipeline.ingest.batch import Account, Batch, forget
+from weighbridge.pipeline.ingest.charges.strangers import refuse_strangers
 from weighbridge.pipeline.ingest.door import Admitted, admit, files_of
 from weighbridge.pipeline.ingest.importer import Source, Staged
 from weighbridge.pipeline.ingest.json_records import let_go
@@ -100,6 +101,8 @@ def ingest(
     model: str | None = None,
     tenant: str | None = None,
     task: str | None = None,
+    account: str | None = None,
+    revision: bool = False,
     acks: Path | None = None,
     keys: KeyProvider | None = None,
 ) -> IngestResult:
@@ -113,6 +116,8 @@ def ingest(
         importer: the importer to use; null lets each file be recognised.
         mapping: what the columns of a CSV, JSONL or Parquet file mean.
         provider, model, tenant, task: stand in where records do not say; a tenant's name becomes a pseudonym.
+        account: whose bills these are, where their lines name no account; becomes a pseudonym.
+        revision: cost pages are later fetches of bills that were taken in, whatever they come to.
         keys: who gives the keys token ids are encrypted with; without one, ids of logs are counted as lost.
         acks: folder for the acknowledgements of sealed segments; null means beside each segment (see `acknowledge`).
 
@@ -124,9 +129,10 @@ def ingest(
     if not 16 <= len(key) <= 64:
         raise ConfigError(f"the pseudonym key has {len(key)} bytes; 16 to 64 are needed. `weighbridge init` makes one.")
     about = {"provider": provider, "model": model, "tenant": tenant, "task": task, "mapping": mapping, "keys": keys}
+    about["account"] = account
     admitted = admit([Source(path, key, day, **about) for path in files_of(paths)], importer)  # type: ignore[arg-type]
     with lake.lock():
-        result = _take(admitted, lake, key)
+        result = _take(admitted, lake, key, revision=revision)
     silent = tuple(
         told.name
         for file, told in zip(admitted, result.files, strict=True)
@@ -137,7 +143,7 @@ def ingest(
     return replace(result, unacknowledged=silent)
 
 
-def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
+def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes, *, revision: bool) -> IngestResult:
     present, hopeless = _known(lake)
     results: dict[int, SegmentResult] = {}
     readers = dict(lake.scan("segment", columns=["segment", "importer"]).collect().iter_rows())
@@ -149,6 +155,8 @@ def _take(admitted: Sequence[Admitted], lake: Lake, key: bytes) -> IngestResult:
         else:
             present.add(file.heading.digest)
             fresh.append(file)
+    if not revision:
+        refuse_strangers(fresh, lake)
     forget(lake, hopeless & {file.heading.digest for file in fresh})
     # Recorded attempts first: what other files say about them then finds them.
     fresh.sort(key=lambda file: (not file.importer.recorded, file.place))

@@ -101,12 +101,14 @@ class Contract:
     """What was agreed with one provider. Without a file everything is at its default: list prices, UTC, no rounding.
 
     Attributes:
+        zone_agreed: whether the file names the zone; else the bills may (`zones_of_bills.zoned`).
         volume: (above, fraction) in rising order: the part of a month's cost above `above` gets the fraction off.
         commitment: (amount of a month, fraction off what draws on it); null for none.
     """
 
     provider: str
     zone: str = "UTC"
+    zone_agreed: bool = False
     lateness_hours: int = 48
     currency: str | None = None
     models: Mapping[str, str] = field(default_factory=dict)
@@ -171,6 +173,7 @@ class _Reader:
         return Contract(
             provider=str(provider),
             zone=self._zone(content.get("zone", "UTC")),
+            zone_agreed="zone" in content,
             lateness_hours=self._whole("lateness_hours", content.get("lateness_hours", 48), _MOST_HOURS),
             currency=self._currency(content.get("currency")),
             models=self._names(content, "models"),

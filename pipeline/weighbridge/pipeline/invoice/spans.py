@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from weighbridge.pipeline.invoice.zones import begin_of, day_of, span_of
+from weighbridge.pipeline.ingest.charges.days import begin_of
+from weighbridge.pipeline.invoice.zones import day_of, span_of
 
 Span = tuple[datetime, datetime]
 MOMENT = pl.Datetime("us", "UTC")

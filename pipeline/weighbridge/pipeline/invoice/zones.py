@@ -1,29 +1,15 @@
-"""Days and months of a billing zone, and the UTC moments they begin and end at.
-
-A local midnight that does not exist (a clock that is put forward at midnight) is the first moment after it; of one
-that exists twice the earlier is meant. So days of 23, 24, 25 hours, or 23.5 hours, leave no hole and do not overlap.
-"""
+"""Days and months of a billing zone, and the UTC moments they begin and end at (`begin_of` says when a day does)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
-_MINUTE = timedelta(minutes=1)
-
-
-def begin_of(day: date, zone: str) -> datetime:
-    """The UTC moment a day begins at in a zone."""
-    local = datetime.combine(day, time(), ZoneInfo(zone))
-    moment = local.astimezone(UTC)
-    # A local time that does not exist maps to a moment whose local time is another one: go on to the first that is.
-    while moment.astimezone(ZoneInfo(zone)).date() < day:
-        moment += _MINUTE
-    return moment
+from weighbridge.pipeline.ingest.charges.days import begin_of
 
 
 def day_of(moment: datetime, zone: str) -> date:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
@@ -20,6 +21,7 @@ from weighbridge.pipeline.lake.handles import Handles
 from weighbridge.pipeline.lake.place import Place
 from weighbridge.pipeline.lake.shape import declared, empty, polars_schema
 from weighbridge.pipeline.lake.small import SmallTables
+from weighbridge.pipeline.lake.sound import check_sizes, damaged
 from weighbridge.schemas.enumerations import Domain
 from weighbridge.schemas.errors import LakeError
 from weighbridge.schemas.table import Table
@@ -38,6 +40,26 @@ def _memory(_: str) -> tuple[Handles, SmallTables]:
     return Handles(), SmallTables()
 
 
+# The lakes this process named last, for whoever has to find out what an engine stumbled over.
+_NAMED: deque[str] = deque(maxlen=_LAKES)
+
+
+def damaged_file() -> LakeError | None:
+    """The error about a damaged file of the lakes that were opened here; null where none is found, or none is local."""
+    for root in sorted(set(_NAMED)):
+        lake = Committed(root)
+        if lake.place.local is None or not lake.place.local.is_dir():
+            continue
+        try:
+            parts = [part for table in TABLES for part in lake.parts(table)]
+        except LakeError as error:
+            return error
+        found = damaged(lake.root, [Path(part.address) for part in parts])
+        if found is not None:
+            return found
+    return None
+
+
 class Committed:
     """Tables by day, as they were committed last.
 
@@ -48,6 +70,7 @@ class Committed:
     def __init__(self, root: Path | str) -> None:
         """Name a lake."""
         self.place = Place(str(root))
+        _NAMED.append(str(root))
         self._handles, self._small = _memory(str(root))
 
     @classmethod
@@ -77,7 +100,8 @@ class Committed:
             columns: only these columns, in this order. A column that is newer than the files is null.
 
         Raises:
-            LakeError: there is no such column, the table is not kept by day, or a later version wrote it.
+            LakeError: there is no such column, the table is not kept by day, a later version wrote it, or a file of
+                these days is not there, or not as long as it was written.
         """
         about = declared(table)
         names = list(about.names if columns is None else columns)
@@ -86,12 +110,24 @@ class Committed:
         if not about.daily and (first or last):
             raise LakeError(f"{table} is not kept by day; scan it without first and last")
         opened = self._opened(table)
+        if opened is not None and self.place.local is not None:
+            self._check(table, opened, first, last)
         frame = empty(table).lazy() if opened is None else self._looked_at(about, opened)
         if first is not None:
             frame = frame.filter(pl.col("day") >= first)
         if last is not None:
             frame = frame.filter(pl.col("day") <= last)
         return frame.select(names)
+
+    def _check(self, table: str, opened: DeltaTable, first: date | None, last: date | None) -> None:
+        """See that the files of these days are there as they were written, before an engine stumbles over one."""
+        folder = Path(self._uri(table))
+        files = self._handles.told(folder, opened, lambda: self._listed(opened))
+        if first is not None:
+            files = files.filter(pl.col("day") >= first)
+        if last is not None:
+            files = files.filter(pl.col("day") <= last)
+        check_sizes(self.root, ((folder / path, size) for path, size in files.select("path", "size").iter_rows()))
 
     def days(self, table: str) -> list[date]:
         """The days that have rows, in order; no data is read."""

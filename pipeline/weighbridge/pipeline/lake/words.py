@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,8 +18,10 @@ import pyarrow.parquet as pq
 
 from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
+from weighbridge.pipeline.lake.footer import columns as columns_of
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.shape import declared, polars_schema
+from weighbridge.pipeline.lake.sound import check_end
 
 
 def files(table: str, parts: Iterable[Part]) -> Iterator[tuple[Part, pl.LazyFrame]]:
@@ -27,11 +30,16 @@ def files(table: str, parts: Iterable[Part]) -> Iterator[tuple[Part, pl.LazyFram
     Args:
         table: the table.
         parts: files of `Lake.parts`; the lake's lock keeps them from being taken away meanwhile.
+
+    Raises:
+        LakeError: a file is not there, or cut off.
     """
     types = polars_schema(table)
     stored = {name: kind for name, kind in types.items() if name != "day"} if declared(table).daily else types
     for part in parts:
         address = part.address.removeprefix("file://")
+        if "://" not in address:
+            check_end(address.partition("/day=")[0], Path(address))
         rows = pl.scan_parquet(address, schema=stored, missing_columns="insert", hive_partitioning=False, glob=False)
         yield part, rows.with_columns(day=pl.lit(part.day, pl.Date)) if part.day is not None else rows
 
@@ -64,9 +72,11 @@ def bounds(lake: Lake, part: Part) -> dict[str, Bound]:
         with store.open_input_file(path) as source:
             footer = pq.read_metadata(source)
     out: dict[str, Bound] = {}
-    for index, name in enumerate(footer.schema.names):
-        if footer.schema.column(index).physical_type in {"INT32", "INT64"}:
-            chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+    for index, name in enumerate(columns_of(footer)):
+        chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        # Of a file without any rows only its schema tells the type (see `footer.columns` for why it is not asked else).
+        kind = chunks[0].physical_type if chunks else footer.schema.column(index).physical_type
+        if kind in {"INT32", "INT64"}:
             bound = _bound([(chunk.num_values, chunk.statistics) for chunk in chunks])
             if bound is not None:
                 out[name] = bound
@@ -108,7 +118,8 @@ def texts(
             store, path = lake.place.store_of(part.address)
             with store.open_input_file(path) as source:
                 footer = pq.read_metadata(source)
-                held = [name for name in columns if name in footer.schema.names]
+                stored = set(columns_of(footer))
+                held = [name for name in columns if name in stored]
                 file = pq.ParquetFile(source, metadata=footer, read_dictionary=held)
                 for group in range(footer.num_row_groups):
                     rows = file.read_row_group(group, columns=held, use_threads=False) if held else None

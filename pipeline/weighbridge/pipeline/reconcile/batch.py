@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import TypeAlias
 
 import polars as pl
 
@@ -19,6 +20,12 @@ from weighbridge.pipeline.reconcile.recipe import by_recipe
 from weighbridge.pipeline.reconcile.recount import recounts
 from weighbridge.pipeline.reconcile.transition import Transition, now, provisional, transitions
 from weighbridge.schemas.enumerations import Direction
+
+Progress: TypeAlias = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Nobody waits."""
 
 
 @dataclass(slots=True)
@@ -55,11 +62,21 @@ class Outcome:
     transitions: tuple[Transition, ...] = ()
 
 
-def reconcile_month(month: Month) -> Outcome:
-    """Write `reconciled` and `gap_cause` of every day of the month; days that have no attempts any more are emptied."""
+def reconcile_month(month: Month, progress: Progress = silent) -> Outcome:
+    """Write `reconciled` and `gap_cause` of every day of the month; days that have no attempts any more are emptied.
+
+    Args:
+        month: the month.
+        progress: is told before some of its days are worked on.
+    """
     outcome = Outcome()
     before = provisional(month.lake, *ends(month.period))
+    progress(f"reconciling {month.period}")
+    done = 0
     for days in month.batches():
+        if done:
+            progress(f"reconciling {month.period}, {done} of {len(month.days)} days done")
+        done += len(days)
         _reconcile_days(month, days, outcome, before)
     outcome.transitions = transitions(before, outcome.became, month.period)
     for table in ("reconciled", "gap_cause"):

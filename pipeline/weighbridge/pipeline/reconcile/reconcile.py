@@ -12,7 +12,7 @@ import polars as pl
 from weighbridge.pipeline.lake.found import write_findings
 from weighbridge.pipeline.lake.lake import Lake
 from weighbridge.pipeline.lake.records import Records
-from weighbridge.pipeline.reconcile.batch import Outcome, reconcile_month
+from weighbridge.pipeline.reconcile.batch import Outcome, Progress, reconcile_month, silent
 from weighbridge.pipeline.reconcile.engines import Engine, on_driver, using
 from weighbridge.pipeline.reconcile.engines.engine import POLARS
 from weighbridge.pipeline.reconcile.found import gap_findings
@@ -63,6 +63,7 @@ def reconcile(
     as_of: date | None = None,
     lateness: Lateness | None = None,
     engine: str | Engine = POLARS,
+    progress: Progress = silent,
 ) -> ReconcileResult:
     """Match, explain and price; write `reconciled`, `gap_cause` and `finding`.
 
@@ -76,6 +77,7 @@ def reconcile(
         as_of: the UTC day it is: what may still come makes an amount provisional; null: everything is final.
         lateness: until when it may; two days by default.
         engine: what computes: polars, duckdb or spark. The rows are the same.
+        progress: is told which month and days come next.
 
     Raises:
         ConfigError: `month` is no month, or the engine is not installed.
@@ -89,7 +91,7 @@ def reconcile(
     with using(engine), lake.lock():
         for period in asked:
             of_month = Month(lake, period, prices, as_of, lateness or Lateness())
-            outcome = reconcile_month(of_month)
+            outcome = reconcile_month(of_month, progress)
             # These are few; and Spark may take a remainder of rows by nought before it leaves those rows out.
             with on_driver():
                 write_constants(lake, period, outcome.recounts)

@@ -171,7 +171,9 @@ def key_figures(view: View) -> Tiles:
 def _size(view: View) -> tuple[Tile, ...]:
     sums, cover = view.get(totals), view.get(coverage)
     used = cover.figure("attempts", measure="with_usage")
-    tiles = [Tile("Attempts", cover.figure("of", measure="with_usage"), "", say(used, " with a usage report"))]
+    alone = cover.figure("attempts", measure="report_only")
+    more = ("; ", alone, " told by a report alone") if alone.value else ()
+    tiles = [Tile("Attempts", cover.figure("of", measure="with_usage"), "", say(used, " with a usage report", *more))]
     for measure in (REPORTED, "observed"):
         known = sums.figure("attempts_known", measure=measure)
         of = sums.figure("attempts", measure=measure)

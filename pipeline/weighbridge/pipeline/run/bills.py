@@ -7,13 +7,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from weighbridge.pipeline.ingest.charges.withdrawn import Withdrawn, withdraw
+from weighbridge.pipeline.ingest.ingest import IngestResult
 from weighbridge.pipeline.invoice.accrual import Accrual, accruals
-from weighbridge.pipeline.invoice.contract import load_contracts
+from weighbridge.pipeline.invoice.contract import Contract, load_contracts
 from weighbridge.pipeline.invoice.reconcile import Books, InvoiceResult, reconcile_invoices
 from weighbridge.pipeline.invoice.show import cells_shown
 from weighbridge.pipeline.invoice.teams.allocate import Allocated, allocate
 from weighbridge.pipeline.invoice.teams.allocation import load_allocation
+from weighbridge.pipeline.invoice.zones_of_bills import zoned
 from weighbridge.pipeline.price.book import PriceBook
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import Intake
@@ -26,13 +30,36 @@ def books_of(home: Home) -> Books:
     Raises:
         ConfigError: a contract or a price file cannot be used as written.
     """
-    settings = home.settings
-    return Books(load_contracts(settings.contracts), PriceBook.load(settings.prices), home.key)
+    return Books(agreed_with(home), PriceBook.load(home.settings.prices), home.key)
+
+
+def agreed_with(home: Home) -> dict[str, Contract]:
+    """Provider -> its contract; where that names no zone, the zone its bills were read in.
+
+    Raises:
+        ConfigError: a contract cannot be used as written.
+    """
+    return zoned(load_contracts(home.settings.contracts), home.lake())
+
+
+def without_lines(home: Home, result: IngestResult) -> list[str]:
+    """Names of the files of a call that hold no record at all, taken in now or before."""
+    held = home.lake().scan("segment", columns=["segment", "rows_in"]).filter(pl.col("rows_in") == 0).collect()
+    empty = set(held["segment"])
+    return [file.name for file in result.files if file.segment in empty]
 
 
 def missing_withdrawn(home: Home, paths: Sequence[Path], intake: Intake) -> Withdrawn:
     """Withdraw the lines that files which hold their invoices whole no longer have."""
-    return withdraw(home.lake(), paths, key=home.key, day=intake.day, provider=intake.provider, mapping=intake.mapping)
+    return withdraw(
+        home.lake(),
+        paths,
+        key=home.key,
+        day=intake.day,
+        provider=intake.provider,
+        mapping=intake.mapping,
+        account=intake.account,
+    )
 
 
 def weigh_bills(home: Home, now: datetime, month: str | None = None) -> InvoiceResult:
@@ -42,7 +69,7 @@ def weigh_bills(home: Home, now: datetime, month: str | None = None) -> InvoiceR
 
 def accrued(home: Home) -> list[Accrual]:
     """What was used and stands on no bill yet."""
-    return accruals(home.lake(), load_contracts(home.settings.contracts))
+    return accruals(home.lake(), agreed_with(home))
 
 
 def bear(home: Home, month: str) -> Allocated:
@@ -56,10 +83,10 @@ def bear(home: Home, month: str) -> Allocated:
             'nothing says which team bears what: name a file with allocation = "allocation.toml" in the settings '
             "(docs/invoices.md has its format)"
         )
-    contracts = load_contracts(home.settings.contracts)
-    return allocate(home.lake(), load_allocation(home.settings.allocation), month, home.key, contracts)
+    allocation = load_allocation(home.settings.allocation)
+    return allocate(home.lake(), allocation, month, home.key, agreed_with(home))
 
 
 def cells_of(home: Home, month: str | None, provider: str | None, *, every: bool) -> list[dict[str, Any]]:
     """Cells of bills with their days and causes, the largest gaps first; cells that match only if `every`."""
-    return cells_shown(home.lake(), load_contracts(home.settings.contracts), month, provider, every=every)
+    return cells_shown(home.lake(), agreed_with(home), month, provider, every=every)

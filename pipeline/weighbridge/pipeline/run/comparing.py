@@ -119,8 +119,18 @@ def sheet(home: Home, folder: Path, strategy: str, out: Path, most: int | None =
     return write_sheet(out, items[:most])
 
 
-def read_back(home: Home, folder: Path, strategy: str, files: Sequence[Path], margin: float) -> Judged:
+def read_back(
+    home: Home, folder: Path, strategy: str, files: Sequence[Path], margin: float, raters: Sequence[str] = ()
+) -> Judged:
     """What verdicts on a sheet come to.
+
+    Args:
+        home: whose key blinded the sheet.
+        folder: of the run.
+        strategy: whose answers were judged.
+        files: as they came back.
+        margin: tolerated preference for the baseline.
+        raters: who filled each file in; empty: as files, their columns or their folders say.
 
     Raises:
         ConfigError: the run has no such strategy.
@@ -133,7 +143,7 @@ def read_back(home: Home, folder: Path, strategy: str, files: Sequence[Path], ma
         named = ", ".join(able)
         raise ConfigError(f"{folder} has no strategy {strategy!r}; it has {named}")
     places = {pair: place(home.key, run.about["made_at"], strategy, pair) for pair in rows["pair"].unique().sort()}
-    told = read_verdicts(files)
+    told = read_verdicts(files, raters)
     if not told:
         raise ContractError(f"no verdict is filled in yet; write one of {', '.join(VERDICTS)} beside each item judged")
     clusters = dict(rows.select("pair", "cluster").iter_rows())

@@ -7,6 +7,7 @@ from weighbridge.pipeline.reconcile.life.material import Materiality
 from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.pipeline.report.period import period_of
 from weighbridge.pipeline.report.view import View
+from weighbridge.pipeline.run.bills import agreed_with
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.run.rooms import all_months, closes_for, is_simulated, records_of
 
@@ -15,7 +16,7 @@ def explained(home: Home, name: str, depth: int | None = None) -> Node:
     """The tree behind a finding, an attempt, a file, a row of prices, a line of an invoice or a figure.
 
     Raises:
-        ConfigError: nothing is called so, or several things are.
+        ConfigError: nothing is called so, several things are, or a contract cannot be used as written.
         DamagedError: it is a figure of a closed month, and its pack is not the one that was closed.
     """
     lake = home.lake()
@@ -29,4 +30,5 @@ def explained(home: Home, name: str, depth: int | None = None) -> Node:
         records, closes = records_of(home, month), closes_for(home, month)
         return View(records, period, simulated=simulated, closes=closes, material=material)
 
-    return explain(lake, name, home.key, packs=home.settings.closes, views=view, depth=depth)
+    contracts = agreed_with(home)
+    return explain(lake, name, home.key, packs=home.settings.closes, views=view, contracts=contracts, depth=depth)

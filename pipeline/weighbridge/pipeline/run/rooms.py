@@ -6,6 +6,7 @@ there already is left as it is, and the same lake gives the same bytes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -33,6 +34,7 @@ from weighbridge.pipeline.reconcile.reconcile import ReconcileResult, reconcile
 from weighbridge.pipeline.reconcile.reconcile import months_of as months_to_weigh
 from weighbridge.pipeline.report.earlier import Closes, Earlier, Place, State
 from weighbridge.pipeline.report.report import SHARED, ReportFiles, write_report
+from weighbridge.pipeline.run.failure import PROGRESS
 from weighbridge.pipeline.run.home import Home
 from weighbridge.pipeline.shared.shared import TABLE as SHARED_TABLE
 from weighbridge.pipeline.shared.shared import SharedResult, derive
@@ -51,6 +53,8 @@ class Intake:
         importer: name of the importer.
         mapping: mapping file of the importer `mapped`.
         provider, model, tenant, task: stand in where a record does not say.
+        account: whose bills these are, where their lines name no account.
+        revision: cost pages are later fetches of bills that were taken in.
     """
 
     day: date
@@ -60,6 +64,8 @@ class Intake:
     model: str | None = None
     tenant: str | None = None
     task: str | None = None
+    account: str | None = None
+    revision: bool = False
 
 
 def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
@@ -80,6 +86,8 @@ def take_in(home: Home, paths: Sequence[Path], intake: Intake) -> IngestResult:
         model=intake.model,
         tenant=intake.tenant,
         task=intake.task,
+        account=intake.account,
+        revision=intake.revision,
         acks=home.settings.acks,
         keys=key_provider(home.settings, to_open=False),
     )
@@ -145,6 +153,7 @@ def weigh(home: Home, months: Iterable[str], *, as_of: date | None = None) -> di
             engine=settings.engine,
             as_of=as_of,
             lateness=Lateness.of(settings.lateness),
+            progress=logging.getLogger(PROGRESS).info,
         )
         for month in months
     }

@@ -104,7 +104,8 @@ def fetch(
 def _one(home: Home, source: Source, now: datetime, env: Mapping[str, str]) -> IngestResult:
     place = _place(source, env)
     names = ("importer", "mapping", "provider", "model", "tenant", "task")
-    intake = Intake(day=now.date(), **{name: source.get(name) for name in names})
+    told: dict[str, Any] = {name: source.get(name) for name in names}
+    intake = Intake(day=now.date(), **told)
     if source["kind"] == "litellm":
         return pull_rows(home, intake, place, label=source["name"], since=source.get("since"), now=now).result
     path = Path(place)

@@ -2,21 +2,23 @@
 
 The engine counts the requests that finished; those beyond the requests of all attempts were not seen. What they add is
 what finished requests add up to, less what the attempts do. Where the engine keeps no such sum, it is nothing or more.
-Where attempts of the model are told under another provider, or under no framework, they may be these calls: then the
-amount is not certain.
+Where nobody recorded any attempt of a window, it is all that the window counted, also of calls that were given up
+before they finished. Where attempts of the model are told under another provider, or under no framework, they may be
+these calls: then the amount is not certain.
 
 Worked example:
 
     counter        counted  done  finished  unseen | unobserved
     prompt_tokens     1772  1207      1772       2 |        565
     prompt_tokens     1772  1207         -       2 |        565
+    prompt_tokens      565     -         0       0 |        565
     prompt_tokens     1772  1207      1772       0 |          -
 """
 
 from __future__ import annotations
 
 from weighbridge.pipeline.engine.cause import Bounds, Cause
-from weighbridge.pipeline.engine.facts import Facts
+from weighbridge.pipeline.engine.facts import PROMPT, QUERIES, RECOMPUTED, Facts
 from weighbridge.schemas.enumerations import Severity
 
 
@@ -25,7 +27,25 @@ def _others(facts: Facts) -> bool:
     return facts.unseen is not None and facts.unseen > 0 and facts.whole and not (facts.window.starts and nobody)
 
 
+def _alone(facts: Facts) -> bool:
+    """Whether the engine tells what finished, and nobody recorded any attempt that it may have worked for."""
+    parts = (facts.done, facts.unfinished, facts.failed, facts.across, facts.health, facts.warm_up)
+    nobody = not any(part.attempts for part in parts)
+    # What was computed again is a cause of its own, whosever it was.
+    told = facts.unseen is not None and facts.figure.series != RECOMPUTED
+    return told and facts.whole and nobody and not facts.window.starts
+
+
+def _of_nobody(facts: Facts) -> int | None:
+    """All that was counted; of what was looked up, what became prompts: the rest left before its first token."""
+    prompt = facts.window.counts.get(PROMPT)
+    most = min(facts.counted, prompt) if facts.figure.series == QUERIES and prompt is not None else facts.counted
+    return most or None
+
+
 def _exact(facts: Facts) -> int | None:
+    if _alone(facts):
+        return _of_nobody(facts)
     if not _others(facts) or facts.finished is None or facts.done.unknown or facts.failed.attempts:
         return None
     return (facts.finished - _known(facts)) or None

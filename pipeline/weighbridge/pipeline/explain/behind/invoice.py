@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 import polars as pl
 
 from weighbridge.pipeline.explain.called import same
 from weighbridge.pipeline.explain.held import Held, Row
 from weighbridge.pipeline.explain.kind import Asked
-from weighbridge.pipeline.explain.kinds.invoice_cell import cell_node, line_node
+from weighbridge.pipeline.explain.kinds.invoice_cell import cell_node, line_node, spoiled_node
 from weighbridge.pipeline.explain.source import SHOWN, Behind, group, subject_of
+from weighbridge.pipeline.ingest.charges.days import begin_of
 from weighbridge.pipeline.invoice.cause import all_causes
-from weighbridge.pipeline.invoice.findings import NOT_CHARGED, PROVISIONAL, UNEXPLAINED, UNKNOWN
+from weighbridge.pipeline.invoice.findings.words import CONTRADICTORY, NOT_CHARGED, PROVISIONAL, UNEXPLAINED, UNKNOWN
 from weighbridge.pipeline.reconcile.tree.node import Node
 from weighbridge.pipeline.report.view import View
 from weighbridge.schemas.enumerations import FindingOrigin, Status
@@ -31,6 +33,8 @@ def of_finding(asked: Asked, finding: Row) -> tuple[Node, ...]:
     gaps = asked.lake.scan("invoice_gap").filter(
         pl.col("period") == finding["period"], *same(about, "provider", "against")
     )
+    if finding["code"] == CONTRADICTORY:
+        return _spoiled(asked, finding, about)
     if finding["cause"] is None and finding["code"] not in _STATUS:
         return _lines(asked, finding, about)
     if finding["code"] in _STATUS:
@@ -38,6 +42,13 @@ def of_finding(asked: Asked, finding: Row) -> tuple[Node, ...]:
             pl.col("status") == str(_STATUS[finding["code"]]), *same({"model": about.get("model")}, "model")
         )
     return _cells(asked, gaps, finding["cause"]) or _lines(asked, finding, about)
+
+
+def _spoiled(asked: Asked, finding: Row, about: Mapping[str, str]) -> tuple[Node, ...]:
+    """The calls it counts, by the clock of the billing zone."""
+    zone = asked.contract(about["provider"]).zone
+    span = begin_of(finding["first_day"], zone), begin_of(finding["last_day"] + timedelta(days=1), zone)
+    return spoiled_node(asked, about["provider"], span, about.get("model"))
 
 
 def of_row(asked: Asked, view: View, sheet: str, about: Mapping[str, object]) -> tuple[Node, ...]:

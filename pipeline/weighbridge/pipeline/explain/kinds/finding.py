@@ -19,7 +19,7 @@ from weighbridge.schemas.identity import AttemptKey
 _UNREAD = "quarantined_rows"
 _FINDING = (
     *("severity", "period", "subject", "rows", "expected", "observed", "difference", "unit", "confidence"),
-    *("grade", "amount", "currency", "first_day", "last_day", "cure"),
+    *("grade", "amount", "amount_low", "amount_high", "currency", "first_day", "last_day", "cure"),
 )
 _LIFE = (
     *("state", "changed_at", "changed_by", "expires_on", "reference", "disputed", "credited", "outstanding"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import polars as pl
@@ -16,11 +16,16 @@ from weighbridge.pipeline.explain.source import SHOWN, group
 from weighbridge.pipeline.ingest.charges.withdrawn import WITHDRAWN
 from weighbridge.pipeline.invoice.cause import all_causes
 from weighbridge.pipeline.invoice.compare import TOKENS
+from weighbridge.pipeline.invoice.ours.usage import contradictory_calls
+from weighbridge.pipeline.invoice.spans import Span
+from weighbridge.pipeline.reconcile.found.tally import hexadecimal
 from weighbridge.pipeline.reconcile.tree.node import Node, leaves
 from weighbridge.schemas.enumerations import ChargeCategory, ChargedBy, LineKind
 from weighbridge.schemas.lattice import REPORTED_CLASSES
 from weighbridge.schemas.tables import INVOICE_GAP, INVOICE_LINE
 
+# Of calls that contradict themselves so many are named; more are counted.
+SHOWN_SPOILED = 50
 _CELL = tuple(column.name for column in INVOICE_GAP.columns if column.name not in {"cell", "grouped_by", "segments"})
 _BARE = frozenset({"segment", "segment_row", "line_id", "notes"})
 _LINE = tuple(column.name for column in INVOICE_LINE.columns if column.name not in _BARE and not column.personal)
@@ -83,7 +88,8 @@ def _lines(asked: Asked, row: Row) -> tuple[Node, ...]:
     rows = _of_kind(rows, row["kind"])
     for name in ("model", "token_class", "service_tier", "region"):
         # A bill may call a model otherwise than we do; then all of them are shown rather than none.
-        own = rows.filter(pl.col(name) == row[name]) if row[name] is not None else rows
+        names = _names(asked, row) if name == "model" else [row[name]]
+        own = rows.filter(pl.col(name).is_in(names)) if row[name] is not None else rows
         rows = rows if own.is_empty() else own
     ranked = rows.sort(
         pl.col("amount").abs(), "invoice_id", "line_id", descending=[True, False, False], nulls_last=True
@@ -122,7 +128,7 @@ def _pages(asked: Asked, row: Row) -> tuple[Node, ...]:
         pl.col("provider") == row["provider"], pl.col("segment").is_in(row["segments"] or []), _within(row)
     )
     rows = frame.sort("revision").collect().unique(["cell_hi", "cell_lo", "source"], keep="last", maintain_order=True)
-    own = rows.filter(pl.col("model") == row["model"]) if row["model"] is not None else rows
+    own = rows.filter(pl.col("model").is_in(_names(asked, row))) if row["model"] is not None else rows
     rows = rows if own.is_empty() else own
     files = Held(asked.lake, [])
     told = []
@@ -143,8 +149,41 @@ def _ours(asked: Asked, row: Row) -> tuple[Node, ...]:
     """Our own attempts of its UTC days, the largest first, down to amounts, prices and raw leaves."""
     about = {name: row[name] for name in ("provider", "model", "tenant", "token_class") if row[name] is not None}
     last = (row["period_end"] - timedelta(microseconds=1)).date()
-    ids, many = attempts_between(asked.lake, row["period_start"].date(), last, about)
-    return group("attempts of its UTC days", attempts_node(asked, ids), many)
+    ids, many = attempts_between(asked.lake, row["period_start"].date(), last, about, _names(asked, row))
+    found = group("attempts of its UTC days", attempts_node(asked, ids), many)
+    if not row["contradictory"]:
+        return found
+    return (*found, *spoiled_node(asked, row["provider"], (row["period_start"], row["period_end"]), row["model"]))
+
+
+def _names(asked: Asked, row: Row) -> list[str]:
+    """What a model is called: by us, and by its provider where the contract says that it calls it otherwise."""
+    model, theirs = row["model"], asked.contract(row["provider"]).models
+    return [] if model is None else [model, *(name for name, ours in theirs.items() if ours == model)]
+
+
+def spoiled_node(asked: Asked, provider: str, span: Span, model: str | None) -> tuple[Node, ...]:
+    """The calls of a span whose reports contradict themselves, those that may have cost the most first.
+
+    Args:
+        asked: what is asked, and where.
+        provider: who answered them.
+        span: the UTC moments.
+        model: our name of the model; null: of any.
+    """
+    rows = contradictory_calls(asked.lake, provider, span, asked.contract(provider).models).filter(~pl.col("failed"))
+    own = rows if model is None else rows.filter(pl.col("named") == model)
+    ranked = own.unique(["attempt_hi", "attempt_lo"]).sort(
+        "most", "attempt_hi", "attempt_lo", descending=[True, False, False], nulls_last=True
+    )
+    ids = ranked.head(SHOWN_SPOILED).select(id=hexadecimal())["id"].to_list()
+    whole = attempts_node(asked, ids[:SHOWN])
+    return group("calls whose reports contradict themselves", (*whole, *_more(ids)), ranked.height)
+
+
+def _more(ids: Sequence[str]) -> tuple[Node, ...]:
+    """Further attempts, by their ids alone."""
+    return tuple(Node("attempt", each) for each in ids[SHOWN:])
 
 
 KIND = Kind("invoice cell", "the first digits of the id of a cell of bills", find, node)

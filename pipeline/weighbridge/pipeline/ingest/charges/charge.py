@@ -128,7 +128,7 @@ class ChargeRows:
 
     def _line(self, charge: Charge) -> dict[str, object]:
         notes = list(charge.notes)
-        account = self.hidden("account", charge.account)
+        account = self.hidden("account", charge.account or self.source.account)
         month = charge.billing_start or charge.start
         names = {
             name: name_of(getattr(charge, name), notes)

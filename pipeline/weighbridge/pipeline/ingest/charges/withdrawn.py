@@ -40,6 +40,7 @@ def withdraw(
     day: date,
     provider: str | None = None,
     mapping: Path | None = None,
+    account: str | None = None,
 ) -> Withdrawn:
     """Withdraw the lines of the invoices of these files that are in none of them; the files were ingested before.
 
@@ -51,7 +52,7 @@ def withdraw(
         ConfigError: a mapping or name that cannot be used.
         LakeBusyError: another process is writing.
     """
-    sources = [Source(path, key, day, provider=provider, mapping=mapping) for path in files_of(paths)]
+    sources = [Source(path, key, day, provider=provider, mapping=mapping, account=account) for path in files_of(paths)]
     admitted = admit(sources, None)
     staged = [file.importer.read(file.source, file.heading) for file in admitted]
     tables = [each.tables["invoice_line"].select(*_LINE, "notes") for each in staged if "invoice_line" in each.tables]

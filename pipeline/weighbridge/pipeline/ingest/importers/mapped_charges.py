@@ -6,13 +6,14 @@ The mapping file has a section `[charges]` (see `charges.mapping`); one without 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, time
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
 
 from weighbridge.pipeline.ingest.charges.charge import Charge, ChargeRows, refusal
+from weighbridge.pipeline.ingest.charges.days import ZONE, a_day_after, begin_of
 from weighbridge.pipeline.ingest.charges.mapping import ChargeMapping, load_charges
 from weighbridge.pipeline.ingest.charges.skus import sku
 from weighbridge.pipeline.ingest.charges.tables import Row, Shape, about, category, measured, rows_of, text
@@ -32,6 +33,7 @@ from weighbridge.schemas.leaves import Refusal
 from weighbridge.schemas.segment import sha256_file
 
 M = TypeVar("M", LineKind, TokenClass, Modality, BillingStatus)
+UTC = "UTC"
 _TIMES = ("start", "end", "billing_start", "billing_end", "issued_at")
 _ABOUT = (
     *("sku", "words", "model", "token_class", "modality", "service_tier", "region", "project", "api_key"),
@@ -91,8 +93,17 @@ def _read(source: Source, heading: Heading) -> Staged:  # noqa: ARG001 - one sig
 def _times(rows: list[Row], name: str, mapping: ChargeMapping) -> list[object]:
     """A column of times as ISO text in UTC; one that cannot be read stays as it is, which is no time."""
     column = pl.Series([text(row, name) for row in rows], dtype=pl.String)
-    found = moments(column, mapping.time_format, mapping.zone).values
-    return [each.isoformat() if isinstance(each, datetime) else told for each, told in zip(found, column, strict=True)]
+    local = moments(column, mapping.time_format, mapping.zone).values
+    plain = moments(column, mapping.time_format, UTC).values
+    found = [_moment(*each, mapping.zone) for each in zip(local, plain, strict=True)]
+    return [told if each is None else each.isoformat() for each, told in zip(found, column, strict=True)]
+
+
+def _moment(local: object, plain: object, zone: str) -> datetime | None:
+    """A time in UTC; a midnight that a zone has twice, or not at all, is the moment its day begins at."""
+    if isinstance(local, datetime):
+        return local
+    return begin_of(plain.date(), zone) if isinstance(plain, datetime) and plain.time() == time() else None
 
 
 def _charge(row: Row, source: Source, mapping: ChargeMapping, shape: Shape) -> Charge | list[Refusal]:
@@ -113,7 +124,9 @@ def _charge(row: Row, source: Source, mapping: ChargeMapping, shape: Shape) -> C
         return refused
     meant = sku(f"{text(row, 'sku') or ''} {text(row, 'words') or ''}", text(row, "unit"), what)
     if "end" not in mapping.columns:
-        found["end"] = found["start"] + timedelta(days=1)  # type: ignore[operator]
+        found["end"] = a_day_after(found["start"], mapping.zone)  # type: ignore[arg-type]
+    if mapping.zone != UTC:
+        found["notes"] = (*found["notes"], f"{ZONE}{mapping.zone}")  # type: ignore[misc]
     return Charge(
         provider=provider,
         **found,  # type: ignore[arg-type]

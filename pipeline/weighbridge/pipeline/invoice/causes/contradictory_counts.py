@@ -68,7 +68,8 @@ CAUSE = Cause(
     code="contradictory_counts",
     title="Calls whose counts contradict each other",
     order=135,
-    cure="Look at the reports of these calls with `weighbridge readings explain`, and ask the provider what it counts.",
+    cure="Look at the reports of these calls with `weighbridge explain` and the id of the cell, and ask the provider "
+    "what it counts.",
     closing=_closing,
     last=True,
     sure=False,

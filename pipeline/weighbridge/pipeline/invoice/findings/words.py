@@ -31,8 +31,8 @@ CURES = {
     WITHDRAWN: "Ask why these lines vanished from the invoice; where they still hold, import an export that has them.",
     TWO_EDITIONS: "Nothing is counted twice: the finer of the two is in the sums. Import only one of them from now on.",
     TWO_BILLS: "Nothing is counted twice: the line is of the earlier bill. Ask for it to be taken off the later one.",
-    CONTRADICTORY: "Look at the reports of these calls with `weighbridge readings explain`: they are in no sum, and "
-    "what they cost lies within these limits.",
+    CONTRADICTORY: "Look at the reports of these calls with `weighbridge explain` and the id of this finding: they are "
+    "in no sum, and what they cost lies within these limits.",
     PAGE: "Import these pages again as the provider serves them now: their results contradict themselves and are "
     "compared with nothing.",
     TOTAL: "Fetch the bill again: lines are missing from it, or it was made while they still came.",

@@ -126,7 +126,7 @@ class Bundle:
 
     def _of_class(self, name: str, *, apart: bool) -> Iterator[Slot]:
         tokens, cost = self.counts[name], self.costs.get(name)
-        inside = [(cell, modality) for cell, modality in _CELLS[name] if apart and self.cells[cell]]
+        inside = [each for each in _CELLS[name] if self.cells[each[0]]] if apart else ()
         if not inside or tokens is None:
             yield Slot(name, name, TEXT, tokens, Decimal(0) if tokens == 0 else cost)
             return

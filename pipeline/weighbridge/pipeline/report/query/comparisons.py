@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,7 @@ from weighbridge.pipeline.report.exact import ratio, tokens
 from weighbridge.pipeline.report.facts import readable
 from weighbridge.pipeline.report.sheet import BLANK, Column, Kind, Row, Sheet, Value
 from weighbridge.pipeline.report.view import ATTEMPT, View, collect
+from weighbridge.schemas.comparison_run import ACTED
 
 _COUNTS = ("input_computed", "output_computed", "forward", "attended", "attended_dense", "kv_appended", "kv_evicted")
 # A share is that of attempts of which both are known: a sum over some attempts is no part of one over all.
@@ -34,6 +36,7 @@ COMPARISON = (
     Column("judgement", "Judgement", Kind.BADGE),
     Column("recommended", "Recommended"),
     Column("pairs", "Prompts", Kind.COUNT),
+    Column("acted", "of them acted on", Kind.COUNT),
     Column("measure", "Decided by", Kind.CODE),
     Column("loss", "Loss", Kind.CHANGE),
     Column("loss_low", "at least", Kind.CHANGE),
@@ -132,27 +135,44 @@ def _of_strategy(row: dict[str, Any], names: dict[str, str]) -> Row:
 
 def comparison(view: View) -> Sheet:
     """The latest comparison of the period: its baseline, then its strategies, most saving first."""
-    wanted = list(dict.fromkeys(["day", "made_at", "baseline", *(column.name for column in COMPARISON)]))
+    wanted = list(dict.fromkeys(["day", "made_at", "baseline", *_names_of(COMPARISON)]))
     rows = view.read("comparison", wanted).filter(pl.col("day").is_between(view.period.first, view.period.last))
     held = collect(rows)
     if held.height:
         last = held.sort("made_at", "comparison_id")["comparison_id"][-1]
         held = held.filter(pl.col("comparison_id") == last)
-    order = held.sort("baseline", "saved", "strategy", descending=[True, True, False], nulls_last=True)
+    whole = {row["strategy"]: row["saved"] for row in held.iter_rows(named=True)}
+
+    def place(row: dict[str, Any]) -> tuple[object, ...]:
+        name = row["strategy"].removesuffix(ACTED)
+        saved = whole.get(name)
+        return (not row["baseline"], saved is None, -(saved or 0.0), name, row["strategy"])
+
+    order = sorted(held.iter_rows(named=True), key=place)
     return Sheet(
         name="comparison",
         title="The latest comparison: what strategies save and what they lose",
         columns=COMPARISON,
-        rows=tuple(_of_comparison(row) for row in order.iter_rows(named=True)),
+        rows=tuple(_of_comparison(row) for row in order),
         sources=("comparison",),
         empty="No strategy was compared with its baseline in this period; `weighbridge compare run` does it.",
         note="The first row is the baseline. A loss is that of the measure that decides, with its interval; below zero "
-        "the strategy is better. Recommended is what saves most among those that are not worse.",
+        "the strategy is better. Of a strategy that acted on some prompts only, as state events or counts of the run "
+        "say, those are a row of their own: it is not worse where its loss is inside of the margin on both. "
+        "Recommended is what saves most among those that are not worse and that nobody refused.",
     )
 
 
+def _names_of(columns: Sequence[Column]) -> list[str]:
+    """The columns that are read; what it acted on is what is left of all."""
+    return [column.name for column in columns if column.name != "acted"]
+
+
 def _of_comparison(row: dict[str, Any]) -> Row:
+    row = row | {"acted": None if row["baseline"] or row["unshown"] is None else row["pairs"] - row["unshown"]}
     told: dict[str, Value] = {column.name: row[column.name] for column in COMPARISON}
+    if row["strategy"].endswith(ACTED):
+        told["strategy"] = f"{row['strategy'].removesuffix(ACTED)}, where it acted"
     for name in ("loss", "loss_low", "loss_high", "margin", "saved", "seconds"):
         told[name] = _exact(row[name])
     for name in ("judgement", "measure", "resource", "model", "implementation", "currency"):

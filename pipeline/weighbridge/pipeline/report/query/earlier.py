@@ -97,7 +97,11 @@ def usage(view: View) -> Sheet:
     rows = [
         _row((words,), {place: each.usage[name] for place, each in found.items()}) for name, words in _USAGE.items()
     ]
-    return _sheet("usage_compared", "Usage beside earlier months", columns, rows)
+    note = (
+        "Attempts recorded have a record of their own; those that a usage report alone tells of are in Coverage, and "
+        "in the attempts of the summary."
+    )
+    return _sheet("usage_compared", "Usage beside earlier months", columns, rows, note)
 
 
 def money(view: View) -> Sheet:

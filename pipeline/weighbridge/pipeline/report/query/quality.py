@@ -74,6 +74,7 @@ def coverage(view: View) -> Sheet:
     wanted = frame.filter(pl.col("usage_expected").fill_null(value=False))
     rows: list[Row] = [
         ("with_attempt_record", "recorded by an agent, a caller or an import", seen, count),
+        ("report_only", "recorded by nobody: a usage report alone tells of them", count - seen, count),
         ("with_usage", "with a usage report", _count(frame, pl.col("reports") > 0), count),
         ("with_readable_usage", "with usage whose counts can be read", _count(frame, _any("input", "output")), count),
         ("usage_missing", "expected to have usage, and without it", _count(wanted, pl.col("reports") == 0), count),
@@ -103,6 +104,8 @@ def coverage(view: View) -> Sheet:
         rows=tuple((*row, ratio(row[2], row[3])) for row in rows),
         sources=("attempt", "reading", "reconciled", "priced_amount"),
         empty="Nothing to cover.",
+        note="All attempts are those that were recorded and those that a usage report alone tells of (nobody observed "
+        "them, or the agent lost its record). Where a table counts attempts recorded, it counts the first ones only.",
     )
 
 
