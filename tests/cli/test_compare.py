@@ -148,3 +148,5 @@ def test_pairs_it_acted_on_stand_beside_all_of_them(weighbridge: Terminal, tmp_p
     assert there["saved"] == pytest.approx(0.5)
     assert there["loss_high"] > half["loss_high"] > 0
     assert "loss there" in weighbridge("compare", "show", "--config", home).out
+    (idle,) = weighbridge("findings", "ls", "--code", "strategy_had_no_effect", "--json", "--config", home).json
+    assert "half@acted" in weighbridge("explain", idle["finding_id"], "--config", home).out

@@ -207,7 +207,8 @@ def write_shared(gone: Mapping[str, Any]) -> None:
 def told_of_verdicts(found: Judged) -> dict[str, Any]:
     """What people say, for JSON."""
     names = ("raters", "pairs", "won", "lost", "same", "neither", "unknown", "p")
-    preference = {name: getattr(found.preference, name) for name in ("mean", "low", "high", "level")}
+    low, high = found.preference.limits
+    preference = {"mean": found.preference.mean, "low": low, "high": high, "level": found.preference.level}
     return {
         **{name: getattr(found, name) for name in names},
         "preference": preference,
@@ -225,7 +226,7 @@ def write_verdicts(found: Judged, strategy: str) -> None:
         ["for the strategy", "for the baseline", "same", "neither", "preference", "from", "to", "p"],
         [[
             found.won, found.lost, found.same, found.neither,
-            *(_figure(value) for value in (found.preference.mean, found.preference.low, found.preference.high)),
+            *map(_figure, (found.preference.mean, *found.preference.limits)),
             f"{found.p:.3f}",
         ]],
     )  # fmt: skip

@@ -30,7 +30,7 @@ RESAMPLES: Final = 2_000
 _NORMAL: Final = NormalDist()
 _ROWS: Final = 128  # resamples drawn at once, so that memory stays bounded
 # Below so many clusters BCa calls some differences sure too often, in either direction.
-_FEW: Final = 100
+_FEW: Final = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ draft_length = 4
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -30,8 +29,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from weighbridge.pipeline.compare.gate import Gate
+from weighbridge.pipeline.compare.plan_prompts import beside, check_names, prompts_of
 from weighbridge.pipeline.compare.saving import MONEY, RESOURCES
-from weighbridge.schemas.enumerations import Origin
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import NAME
 from weighbridge.schemas.tables import CURRENCY
@@ -40,8 +39,6 @@ DEMO: Final = "demo"
 PRESS: Final = "press"
 MOST_HOUR: Final = 10**9
 _MOST_TOKENS: Final = 1 << 20
-_SHORT: Final = {"text": Origin.USER, "ids": Origin.USER}
-_PROMPT: Final = ("pair", "cluster", "parts", "system", *_SHORT, "expected", "expected_ids")
 _GATE: Final = ("margins", "level", "pairs", "resamples")
 
 
@@ -121,7 +118,7 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
         "model", "name", "tokenizer", "prompts", "prompt", "max_new_tokens", "seed", "forced", "meaning",
         "strategies", "gate", "by", "hour", "currency", "python", "packages",
     )  # fmt: skip
-    _check_names(content, allowed, str(path))
+    check_names(content, allowed, str(path))
     model = content.get("model")
     if not isinstance(model, str) or not model:
         raise ConfigError(f"{path} names no model; give a local folder, or {DEMO!r}")
@@ -132,9 +129,9 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
     if by is not None and by not in (*RESOURCES, MONEY):
         raise ConfigError(f"{path}: by is {by!r}; allowed are {', '.join((*RESOURCES, MONEY))}")
     return Plan(
-        model=model if model == DEMO else str(_beside(path, model)),
+        model=model if model == DEMO else str(beside(path, model)),
         name=name,
-        prompts=_prompts(content, path),
+        prompts=prompts_of(content, path),
         strategies=_strategies(content, path),
         tokenizer=_folder(content, "tokenizer", path),
         max_new_tokens=_whole(content, "max_new_tokens", 64, 1, path),
@@ -150,22 +147,11 @@ def plan_of(content: Mapping[str, Any], path: Path) -> Plan:
     )
 
 
-def _check_names(given: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
-    unknown = sorted(set(given) - set(allowed))
-    if unknown:
-        raise ConfigError(f"{where}: there is no {unknown[0]!r}; allowed are {', '.join(allowed)}")
-
-
-def _beside(path: Path, place: str) -> Path:
-    """A place in a file is beside that file."""
-    return (path.parent / Path(place).expanduser()).absolute()
-
-
 def _folder(content: Mapping[str, Any], name: str, path: Path) -> str | None:
     value = content.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise ConfigError(f"{path}: {name} is no text; name a local folder, or leave it out")
-    return None if value is None else str(_beside(path, value))
+    return None if value is None else str(beside(path, value))
 
 
 def _there(content: Mapping[str, Any], name: str, path: Path) -> str | None:
@@ -215,7 +201,7 @@ def _currency(value: object, path: Path) -> str:
 def _gate(given: object, path: Path) -> Gate:
     if not isinstance(given, Mapping):
         raise ConfigError(f"{path}: gate must be a table; allowed in it are {', '.join(_GATE)}")
-    _check_names(given, _GATE, f"{path}: gate")
+    check_names(given, _GATE, f"{path}: gate")
     try:
         margins = {str(name): float(loss) for name, loss in dict(given.get("margins", {})).items()}
         return Gate(**{**given, "margins": margins})
@@ -246,80 +232,3 @@ def _strategies(content: Mapping[str, Any], path: Path) -> dict[str, Mapping[str
     if not out:
         raise ConfigError(f"{path}: every strategy is off; switch one on")
     return out
-
-
-def _prompts(content: Mapping[str, Any], path: Path) -> list[Mapping[str, Any]]:
-    inline, named = content.get("prompt"), content.get("prompts")
-    if (inline is None) == (named is None):
-        raise ConfigError(f"{path}: give prompts as a file of JSON lines, or [[prompt]] tables, and one of the two")
-    if named is None:
-        given = [(each, f"{path}: prompt {number}") for number, each in enumerate(_list(inline, path), start=1)]
-    else:
-        place = _beside(path, str(named))
-        try:
-            lines = place.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{place} cannot be read as prompts ({type(error).__name__}); name JSON lines") from None
-        given = [(_line(raw, f"{place}, line {number}"), f"{place}, line {number}")
-                 for number, raw in enumerate(lines, start=1) if raw.strip()]  # fmt: skip
-    out: list[Mapping[str, Any]] = [
-        _prompt(each, f"p{number}", where) for number, (each, where) in enumerate(given, start=1)
-    ]
-    names = [prompt["pair"] for prompt in out]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice or not out:
-        raise ConfigError(
-            f"{path}: {f'two prompts are called {twice[0]}' if twice else 'there is no prompt'}; name each once"
-        )
-    return out
-
-
-def _list(value: object, path: Path) -> list[Any]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{path}: prompt must be [[prompt]] tables")
-    return value
-
-
-def _line(raw: str, where: str) -> object:
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{where} is not JSON; write one prompt a line") from None
-
-
-def _prompt(given: object, default: str, where: str) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"{where} is no table; give text or ids, or parts")
-    _check_names(given, _PROMPT, where)
-    pair, cluster = given.get("pair", default), given.get("cluster")
-    for name, value in (("pair", pair), ("cluster", cluster)):
-        if value is not None and (not isinstance(value, str) or not NAME.fullmatch(value)):
-            raise ConfigError(f"{where}: {name} must match {NAME.pattern}")
-    told = given.get("parts", [])
-    if not isinstance(told, list):
-        raise ConfigError(f"{where}: parts is no list; a part is [origin, text or ids]")
-    parts = list(told)
-    if "system" in given:
-        parts.insert(0, [str(Origin.SYSTEM), given["system"]])
-    parts += [[str(origin), given[name]] for name, origin in _SHORT.items() if name in given]
-    for part in parts:
-        if not isinstance(part, list) or len(part) != 2 or part[0] not in list(Origin) or not _words(part[1]):
-            raise ConfigError(f"{where}: a part is [origin, text or ids]; origins are {', '.join(Origin)}")
-    expected = given.get("expected_ids")
-    if (expected is not None and not _ids(expected)) or not isinstance(given.get("expected", ""), str):
-        raise ConfigError(f"{where}: expected is a text, expected_ids a list of token ids")
-    return {
-        "pair": pair,
-        "cluster": cluster,
-        "parts": parts,
-        "expected": given.get("expected"),
-        "expected_ids": expected,
-    }
-
-
-def _words(value: object) -> bool:
-    return isinstance(value, str) or _ids(value)
-
-
-def _ids(value: object) -> bool:
-    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)

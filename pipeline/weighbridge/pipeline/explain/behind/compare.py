@@ -11,6 +11,7 @@ from weighbridge.pipeline.explain.held import Row
 from weighbridge.pipeline.explain.kind import Asked
 from weighbridge.pipeline.explain.source import Behind, group, subject_of
 from weighbridge.pipeline.reconcile.tree.node import Node, leaves
+from weighbridge.schemas.comparison_run import ACTED
 from weighbridge.schemas.enumerations import FindingOrigin
 
 _SHOWN = (
@@ -23,6 +24,7 @@ def of_finding(asked: Asked, finding: Row) -> tuple[Node, ...]:
     """The strategy and its baseline in the comparisons of those days, the latest first."""
     about = subject_of(finding)
     named = [about[name] for name in ("strategy", "baseline") if name in about]
+    named += [f"{name}{ACTED}" for name in named]  # and the pairs on which it acted, where these are some
     rows = asked.lake.scan("comparison", first=finding["first_day"], last=finding["last_day"])
     held = rows.filter(pl.col("strategy").is_in(named)).collect()
     held = held.sort("made_at", "comparison_id", "strategy", descending=[True, False, False])
