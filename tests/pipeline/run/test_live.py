@@ -11,20 +11,10 @@ import polars as pl
 import pytest
 
 from weighbridge.capture.demo_client import CHOICES, LENGTH, QUESTIONS
-from weighbridge.pipeline.run import live as live_module
-from weighbridge.pipeline.run.live import (
-    EXPECTED,
-    ONLY_ALONE,
-    OWN,
-    SERVE,
-    SERVE_NEEDED,
-    LiveError,
-    LiveResult,
-    Weighed,
-    as_frame,
-    live,
-    missing_packages,
-)
+from weighbridge.pipeline.run import live_servers
+from weighbridge.pipeline.run.live import LiveResult, live
+from weighbridge.pipeline.run.live_calls import EXPECTED, ONLY_ALONE, OWN, SERVE, Weighed, as_frame
+from weighbridge.pipeline.run.live_servers import SERVE_NEEDED, LiveError, missing_packages
 from weighbridge.schemas.enumerations import Direction, WithheldReason
 from weighbridge.schemas.errors import ConfigError
 from weighbridge.schemas.identity import AttemptKey
@@ -209,7 +199,7 @@ def test_without_transformers_serve_the_small_server_does_it_all(
 ) -> None:
     if missing_packages():
         pytest.skip("not installed")
-    monkeypatch.setattr(live_module, "SERVE_NEEDED", ("no_such_package",))
+    monkeypatch.setattr(live_servers, "SERVE_NEEDED", ("no_such_package",))
     alone = live(tmp_path / "home")
     assert (alone.serve, alone.left_out) == (None, "no_such_package not installed")
     holds_for_all(alone, {pair for pair in EXPECTED if pair[0] == OWN})
@@ -257,7 +247,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     with (
-        live_module._started("demo_serve", tmp_path / "serve", tmp_path / "no.key") as process,
+        live_servers._started("demo_serve", tmp_path / "serve", tmp_path / "no.key") as process,
         pytest.raises(LiveError, match="did not start: FileNotFoundError"),
     ):
         process.listening()
@@ -265,8 +255,8 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
 
 
 def test_a_server_is_ended_by_the_end_of_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_module, "_command", lambda *_: ["sh", "-c", "echo '{\"port\": 1}'; exec sleep 60"])
-    with live_module._started("demo_serve", tmp_path / "serve", tmp_path / "no.key") as process:
+    monkeypatch.setattr(live_servers, "_command", lambda *_: ["sh", "-c", "echo '{\"port\": 1}'; exec sleep 60"])
+    with live_servers._started("demo_serve", tmp_path / "serve", tmp_path / "no.key") as process:
         assert process.listening() == {"port": 1}
         assert process.process.poll() is None
     assert process.process.returncode == -15

@@ -54,9 +54,10 @@ def demo(
     """
     from weighbridge.pipeline.run import live as served
     from weighbridge.pipeline.run.demo import demo as run
+    from weighbridge.pipeline.run.live_servers import missing_packages
 
     begin(ctx, config, log_level)
-    lacking = served.missing_packages()
+    lacking = missing_packages()
     result = run(out, seed=seed, attempts=attempts, days=days)
     lived = served.live(out / f"live-{datetime.now(tz=UTC):%Y%m%dT%H%M%S}") if _wanted(live, lacking) else None
     good = result.as_expected and (lived is None or not lived.unexplained)
@@ -85,7 +86,7 @@ def _wanted(live: bool | None, lacking: list[str]) -> bool:
 
 def _write_live(lived: LiveResult | None, lacking: list[str]) -> None:
     """The attempts that were really served, per server and kind of call."""
-    from weighbridge.pipeline.run.live import NOT_SERVED, OWN, SERVE
+    from weighbridge.pipeline.run.live_calls import NOT_SERVED, OWN, SERVE
 
     if lived is None:
         why = f"{', '.join(lacking)} not installed" if lacking else "not asked for"
@@ -117,7 +118,7 @@ def _write_live(lived: LiveResult | None, lacking: list[str]) -> None:
 
 
 def _write_served(lived: LiveResult, server: str) -> None:
-    from weighbridge.pipeline.run.live import as_frame
+    from weighbridge.pipeline.run.live_calls import as_frame
 
     frame = as_frame([row for row in lived.weighed if row.server == server]).drop("server")
     write_table(frame.columns, [list(row) for row in frame.iter_rows()])
