@@ -28,6 +28,7 @@ from weighbridge.capture.adapters.asgi import CaptureMiddleware, key_name
 from weighbridge.capture.context import Context
 from weighbridge.capture.recorder import Recorder
 from weighbridge.capture.wire.carried import answering
+from weighbridge.capture.wire.once import Once
 from weighbridge.capture.wire.recounts import Delivered, Recounted
 from weighbridge.schemas.enumerations import Script
 from weighbridge.schemas.identity import AttemptKey, pseudonym
@@ -159,6 +160,23 @@ def test_a_client_that_goes_away_is_seen_to_the_word(recorder: Recorder, tmp_pat
     assert got.count(b"CANARY") <= row["output_recounted"] < 100
     assert (row["script"], row["recount_has_template"], row["recount_has_special"]) == ("other", None, None)
     assert rows(recorder, tmp_path, "usage_report") == []
+
+
+def test_a_call_that_is_sent_twice_with_one_id_is_two_attempts(recorder: Recorder, tmp_path: Path) -> None:
+    """A proxy that tries again sends the headers as they were: neither answer may stand in for the other."""
+    with TestClient(CaptureMiddleware(served(), recorder)) as http:
+        for _ in range(2):
+            http.post(PATH, json={"model": "m"}, headers={"x-weighbridge-attempt": KEY})
+    found = rows(recorder, tmp_path)
+    keys = [AttemptKey(row["attempt_hi"], row["attempt_lo"]).to_hex() for row in found]
+    assert (len(keys), len(set(keys)), keys.count(KEY)) == (2, 2, 1)
+
+
+def test_keys_of_late_are_taken_once() -> None:
+    once, keys = Once(), [AttemptKey(1, number) for number in range(9000)]
+    assert [once.take(key) for key in keys] == keys
+    assert [once.take(key) for key in keys[-4096:]] == [None] * 4096
+    assert len(once._now) + len(once._before) <= 8192
 
 
 def test_a_server_whose_clients_are_watched_stores_no_usage(recorder: Recorder, tmp_path: Path) -> None:

@@ -11,11 +11,10 @@ from typing import Any, Final, Protocol
 from weighbridge.capture.adapters._speculation import Drafts
 from weighbridge.capture.binding import Attempt, Binding
 from weighbridge.capture.wire.carried import answering
+from weighbridge.capture.wire.once import Once
 from weighbridge.schemas.identity import AttemptKey
 from weighbridge.schemas.strategy import Strategy
 from weighbridge.schemas.trace import Trace
-
-_KEPT: Final = 256
 
 
 class Told(Protocol):
@@ -94,22 +93,14 @@ class Keys:
     attempt of its own, not a revision of the first."""
 
     def __init__(self) -> None:
-        self._taken: set[AttemptKey] = set()
+        self._once = Once()
 
     def take(self, prompts: int) -> list[AttemptKey | None]:
         """The keys the caller named, else, for a single prompt, that of the answer a server's middleware watches."""
         given = _keys.get()
         if not given and prompts == 1 and (around := answering.get()) is not None:
             given = (around.key,)
-        return [self._once(key) for key in given[:prompts]]
-
-    def _once(self, key: AttemptKey) -> AttemptKey | None:
-        if key in self._taken:
-            return None
-        if len(self._taken) >= _KEPT:
-            self._taken.clear()
-        self._taken.add(key)
-        return key
+        return [self._once.take(key) for key in given[:prompts]]
 
 
 def attempts(binding: Binding, call: Call, count: int) -> list[Attempt]:

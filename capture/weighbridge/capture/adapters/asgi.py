@@ -23,6 +23,7 @@ from weighbridge.capture.wire.apis import ATTEMPT_HEADER, REQUEST_HEADER, Api, a
 from weighbridge.capture.wire.call import call_of
 from weighbridge.capture.wire.carried import Answering, Names, answering, named
 from weighbridge.capture.wire.exchange import Exchange, Exchanges
+from weighbridge.capture.wire.once import Once
 from weighbridge.capture.wire.recounts import MOST_ONE, Recounter, Recounts
 from weighbridge.capture.wire.sieve import Sieve
 from weighbridge.schemas.errors import ConfigError
@@ -81,6 +82,7 @@ class CaptureMiddleware:
             serving=True,
             usage=usage,
         )
+        self._once = Once()
         self._header = header.lower().encode()
         self._request_header = request_header.lower().encode()
         self._tenant_header = None if tenant_header is None else tenant_header.lower().encode()
@@ -116,8 +118,9 @@ class CaptureMiddleware:
         )
 
     def attempt_key(self, headers: Mapping[bytes, bytes]) -> AttemptKey:
-        """The client's id for the attempt, or a fresh one."""
-        return _id(headers.get(self._header)) or new_attempt_id()
+        """The client's id for the attempt, or a fresh one: also where a proxy sends a call again as it was."""
+        told = _id(headers.get(self._header))
+        return (None if told is None else self._once.take(told)) or new_attempt_id()
 
     def _names(self, headers: Mapping[bytes, bytes]) -> Names:
         """Who calls: by the serving code's own word, a header, or the API key; else nobody is named."""
