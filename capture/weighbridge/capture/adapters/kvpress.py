@@ -96,6 +96,8 @@ def install(press: Any, recorder: Recorder | None = None) -> WatchedPress:
         put_attribute(watched, press, "forward_hook", hook)
         for each in merging(press):
             put_attribute(watched, each, "merge", _Merge(each, hook))
+        if hook.scorer is not None:
+            put_attribute(watched, hook.scorer, "score", _Score(hook.scorer, hook))
     return watched
 
 
@@ -156,11 +158,16 @@ class _Hook(Method):
         self._call: Call | None = None
         self._trace = PressTrace()
         self._once = _acts_once(press)
+        self._decoding = _decoding(press)
         self._merges = any(merging(press))
         self._spreads = spreads(press)
         # The layer whose hook runs, and what is followed in it, for the merges within.
         self._layer_now: Layer | None = None
         self._followed: Followed | None = None
+        # Of most presses the scores take most of the time, and no rows: following begins once they are there.
+        self.scorer = _scorer(press)
+        self._following: Any = None
+        self._began = False
 
     def __call__(self, module: Any, inputs: Any, kwargs: dict[str, Any], output: Any) -> Any:
         if self._went_on(module, kwargs):
@@ -179,13 +186,26 @@ class _Hook(Method):
         if followed is None:
             answer = self.original(module, inputs, kwargs, output)
         else:
-            with following()(followed):
+            self._following, self._began = following()(followed), False
+            try:
+                if self.scorer is None:
+                    self.follow()
                 answer = self.original(module, inputs, kwargs, output)
+            finally:
+                if self._began:
+                    self._following.__exit__(None, None, None)
+                self._following = None
         with Guard("kvpress.after"):
             if layer is not None and _read(layer, held, followed, module) and self._merges:
                 self._trace.merges_unknown |= len(layer.merges) == merges
         self._layer_now = self._followed = None
         return answer
+
+    def follow(self) -> None:
+        """From here on rows may be taken."""
+        if self._following is not None and not self._began:
+            self._following.__enter__()
+            self._began = True
 
     def merged(self, noted: Any, keys: Any, indices: Any) -> None:
         """A press within has folded values together."""
@@ -206,7 +226,7 @@ class _Hook(Method):
             return False
         if rows - width != layer.rows or not layer.rows:
             return False
-        if not self._once and not _rests(self.model, module.layer_idx, width):
+        if not self._once and not _rests(self._decoding, module.layer_idx, width):
             return False
         layer.went_on(width)
         return True
@@ -228,6 +248,19 @@ class _Hook(Method):
         return layer
 
 
+class _Score(Method):
+    """The `score` of a press that takes rows only afterwards."""
+
+    def __init__(self, press: Any, hook: _Hook) -> None:
+        super().__init__(press, "score")
+        self._hook = hook
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        scores = self.original(*args, **kwargs)
+        self._hook.follow()
+        return scores
+
+
 class _Merge(Method):
     """The `merge` of a MergingPress, watched."""
 
@@ -244,14 +277,29 @@ class _Merge(Method):
         return answer
 
 
-def _rests(press: Any, layer: int, width: int) -> bool:
-    """Whether it is a decoding-time press that only counts this pass: it acts on each `compression_interval`-th."""
+def _decoding(press: Any) -> Any:
+    """The press that acts on each so many passes of decoding, in it or itself; None where it is of another kind."""
     if type(press).__name__ == "PrefillDecodingPress":
         press = press.decoding_press
-    if type(press).__name__ != "DecodingPress":
+    return press if type(press).__name__ == "DecodingPress" else None
+
+
+def _rests(press: Any, layer: int, width: int) -> bool:
+    """Whether it is a decoding-time press that only counts this pass: it acts on each `compression_interval`-th."""
+    if press is None or width >= press.target_size:
         return False
     waited: int = press.layer_step_counts.get(layer, 0) + 1
-    return bool(waited < press.compression_interval and width < press.target_size)
+    return waited < int(press.compression_interval)
+
+
+def _scorer(press: Any) -> Any:
+    """The press inside that scores, where what takes the rows is known, and scores first; else None."""
+    inner = press.base_press if type(press).__name__ == "DecodingPress" else press
+    if inner is press and not _acts_once(press):
+        return None
+    base = next((kind for kind in type(inner).__mro__ if kind.__name__ == "ScorerPress"), None)
+    plain = base is not None and type(inner).compress is vars(base).get("compress") and "compress" not in vars(inner)
+    return inner if plain else None
 
 
 def _acts_once(press: Any) -> bool:
