@@ -29,8 +29,9 @@ def test_the_sum_of_weights_is_noted_and_that_of_values_is_not() -> None:
         weights = WEIGHTS.clone()
         torch.zeros(1, 2, 3).scatter_add_(2, PLACES, weights)
         weights.zero_()  # what the press does afterwards changes nothing
-    assert torch.equal(watch.noted[0], PLACES)
-    assert torch.equal(watch.noted[1], WEIGHTS)
+    noted: Any = watch.noted
+    assert torch.equal(noted[0], PLACES)
+    assert torch.equal(noted[1], WEIGHTS)
 
 
 def test_a_row_went_where_it_has_weight() -> None:

@@ -240,3 +240,23 @@ def test_steps_that_cannot_be_are_no_steps_of_a_trace(steps: dict[str, Any]) -> 
     assert (told.drafted, told.accepted_tokens) == (9, 5)
     fits = json.dumps(steps) == json.dumps({"per_step_drafted": [2, 7], "per_step_accepted": [2, 3]})
     assert bool(told.per_step) == fits
+
+
+def test_a_full_spool_loses_every_call_of_both_sides_and_says_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(RAISE_VARIABLE)
+    engine = started(tmp_path / "engine", spool_bytes=1 << 16)
+    server = started(tmp_path / "server", spool_bytes=1 << 16)
+    watch = EngineWatch(engine, Desk(), model="tiny")
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send({"type": "http.response.body", "body": chunk(IDS), "more_body": False})
+
+    for number in range(3):
+        watch.record(scheduler(), iteration(1000.0 + number, finished(request_id=f"cmpl-{number}-0")))
+        assert Served(app, server).call(b'{"stream":true,"model":"m"}') == chunk(None), "the client hears nothing of it"
+    assert gaps(engine, tmp_path / "gaps") == {"quota": 3}
+    assert gaps(server, tmp_path / "gaps-2") == {"quota": 3}
