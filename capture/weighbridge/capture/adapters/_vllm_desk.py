@@ -19,7 +19,8 @@ from weighbridge.schemas.identity import AttemptKey
 
 MOST: Final = 4096
 SLACK_US: Final = 1000  # between the middleware's clock and the engine's arrival, both the wall clock of one machine
-_KEPT_S: Final = 30.0  # a call that is over is remembered for so long
+_KEPT_S: Final = 30.0  # a call that is over is remembered for so long, and until the next sweep
+_SWEEP_S: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class Desk:
         self.lock = threading.RLock()
         self._calls: list[ServedCall] = []
         self._pid = os.getpid()
+        self._swept_at = -_SWEEP_S
 
     def here(self) -> None:
         """In a forked child: the calls are the parent's, and so is whoever holds the lock."""
@@ -96,7 +98,9 @@ class Desk:
         self.here()
         with self.lock:
             call.ended_us, call.closed_at = ended_us if ended_us >= call.began_us else None, now
-            self._calls = [held for held in self._calls if held.closed_at is None or now - held.closed_at < _KEPT_S]
+            if now - self._swept_at >= _SWEEP_S:  # not at every one: there may be thousands
+                self._swept_at = now
+                self._calls = [held for held in self._calls if held.closed_at is None or now - held.closed_at < _KEPT_S]
 
     def take(self, call: ServedCall) -> None:
         """The engine's requests of a call are found: it is no candidate any more."""
