@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weighbridge.pipeline.compare import drawing
 from weighbridge.pipeline.compare.bootstrap import paired
+from weighbridge.pipeline.compare.drawing import drawn
 from weighbridge.pipeline.compare.effect import Evidence
 from weighbridge.pipeline.compare.gate import Gate
 from weighbridge.pipeline.compare.judging import hold, judge
@@ -199,6 +201,27 @@ def test_the_interval_that_is_shown_is_the_one_that_decides() -> None:
     skewed = paired(values.tolist(), worst=None, decides=True)
     low, high = skewed.limits
     one, other = skewed.ratios.limits(skewed.mean or 0, 0.025)
-    assert (low, high) == (min(one, skewed.low or 0), max(other, skewed.high or 0)), "the wider of both on either side"
+    assert low == pytest.approx(min(one, skewed.low or 0))
+    assert high == pytest.approx(max(other, skewed.high or 0)), "the wider of both on either side"
     assert skewed.p_not_below(low or 0) == pytest.approx(0.025, abs=0.003)
     assert paired([0.5], worst=1.0, decides=True).limits == (None, None)
+
+
+def test_resamples_are_those_of_indices_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(2).normal(size=50)
+    sizes = np.random.default_rng(3).integers(1, 5, 50).astype(float)
+    names = [f"t{at}" for at, size in enumerate(sizes) for _ in range(int(size))]
+    found = paired(np.repeat(values, sizes.astype(int)).tolist(), names, seed=4, decides=True)
+    order = sorted(range(50), key=lambda at: f"t{at}")  # clusters are drawn in the order of their names
+    sums, counts = (values * sizes)[order], sizes[order]
+    index = np.random.default_rng(4).integers(0, 50, size=(2000, 50), dtype=np.int32)
+    totals = counts[index].sum(axis=1)
+    means = sums[index].sum(axis=1) / totals
+    errors = np.sqrt(((sums[index] - means[:, None] * counts[index]) ** 2).sum(axis=1) * 50 / 49) / totals
+    assert np.sort(means) == pytest.approx(found.draws)
+    assert np.sort((means - (found.mean or 0)) / errors) == pytest.approx(found.ratios.draws)
+    assert drawn(np.ones((3, 1), dtype=np.float64), 2000, 1)[:, 0] == pytest.approx(3.0)
+    columns = np.column_stack([sums, counts])
+    kept = drawn(columns, 300, 1)
+    monkeypatch.setattr(drawing, "_KEPT", 0)
+    assert np.array_equal(drawn(columns, 300, 1), kept), "what is too much to keep is drawn again, and is the same"

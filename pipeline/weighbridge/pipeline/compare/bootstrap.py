@@ -22,13 +22,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from weighbridge.pipeline.compare.drawing import drawn
 from weighbridge.pipeline.compare.passes import Passes, passes
 from weighbridge.pipeline.compare.studentised import NONE, Studentised, studentised
 
 Reals = npt.NDArray[np.float64]
 RESAMPLES: Final = 2_000
 _NORMAL: Final = NormalDist()
-_ROWS: Final = 128  # resamples drawn at once, so that memory stays bounded
 # Below so many clusters BCa calls some differences sure too often, in either direction.
 _FEW: Final = 200
 
@@ -227,20 +227,18 @@ def _clustered(values: Reals, clusters: Sequence[str | None] | None) -> tuple[Re
 
 def _draws(sums: Reals, sizes: Reals, resamples: int, seed: int, *, spreads: bool) -> tuple[Reals, Reals]:
     """Means of resamples, and where they are asked for their standard errors; in the order they were drawn."""
-    source = np.random.default_rng(seed)
     many = len(sums)
-    out, errors = np.empty(resamples), np.empty(resamples if spreads else 0)
-    for at in range(0, resamples, _ROWS):
-        rows = min(_ROWS, resamples - at)
-        drawn = source.integers(0, many, size=(rows, many), dtype=np.int32)
-        held, weights = sums[drawn], sizes[drawn]
-        totals = weights.sum(axis=1)
-        out[at : at + rows] = held.sum(axis=1) / totals
-        if spreads:
-            held -= out[at : at + rows, None] * weights
-            np.square(held, out=held)
-            errors[at : at + rows] = np.sqrt(held.sum(axis=1) * many / (many - 1)) / totals
-    return out, errors
+    mean = sums.sum() / sizes.sum()
+    rests = sums - mean * sizes  # about the mean, so that squares do not swallow one another
+    columns = [sums, sizes, *((rests**2, rests * sizes, sizes**2) if spreads else ())]
+    out, *squares = drawn(np.column_stack(columns), resamples, seed).T
+    totals = squares[0]
+    out = out / totals
+    if not spreads:
+        return out, np.empty(0)
+    moves = out - mean
+    spread = squares[1] - 2 * moves * squares[2] + moves**2 * squares[3]
+    return out, np.sqrt(np.maximum(spread, 0.0) * many / (many - 1)) / totals
 
 
 def _acceleration(sums: Reals, sizes: Reals) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Reals = npt.NDArray[np.float64]
-_TINY: Final = 1e-12  # of a share; what is smaller comes from rounding
+_FLAT: Final = 1e-6  # of the sample's error: less spread than that comes from rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,6 @@ def studentised(residuals: Reals, sizes: Reals, moves: Reals, errors: Reals) -> 
     if error <= 0:
         return NONE
     # A resample without spread has no ratio of its own. What it may hide another rule tells: the sample's error stands.
-    draws = moves / np.where(errors <= _TINY, error, errors)
+    draws = moves / np.where(errors <= _FLAT * error, error, errors)
     draws.sort()
     return Studentised(error, draws)
