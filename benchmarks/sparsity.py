@@ -53,11 +53,16 @@ def model_of(torch: Any, transformers: Any, *, hidden: int = 256, layers: int = 
     return transformers.LlamaForCausalLM(config).eval()
 
 
+def words(torch: Any, *, again: bool) -> Any:
+    """Ids that come as often as words do in a text, or none of which comes again."""
+    # A position whose word came before has keys of the same length in layer 0.
+    often = 1 / torch.arange(1, 4_000)
+    return often.multinomial(WIDTH, replacement=again, generator=torch.Generator().manual_seed(3))[None] + 1
+
+
 def kept_sets(torch: Any, model: Any) -> dict[str, list[int]]:
     """What rules and scores keep of half of the positions, per (layer, head), from a real pass."""
-    # As often as words come in a text: a position whose word came before has keys of the same length in layer 0.
-    often = 1 / torch.arange(1, 4_000)
-    ids = often.multinomial(WIDTH, replacement=True, generator=torch.Generator().manual_seed(3))[None] + 1
+    ids = words(torch, again=True)
     model.set_attn_implementation("eager")
     with torch.no_grad():
         out = model(ids, use_cache=True, output_attentions=True)
@@ -80,6 +85,52 @@ def kept_sets(torch: Any, model: Any) -> dict[str, list[int]]:
         "Knorm": best(norms),
         "Random": best(torch.rand(LAYERS, HEADS, WIDTH, generator=torch.Generator().manual_seed(1))),
     }
+
+
+def best_norms(torch: Any, model: Any, ids: Any) -> list[int]:
+    """What Knorm keeps of half of the positions, per (layer, head)."""
+    with torch.no_grad():
+        out = model(ids, use_cache=True)
+    cache = getattr(out, "cache", None) or out.past_key_values
+    norms = torch.stack([-layer.keys[0].norm(dim=-1) for layer in cache.layers])
+    return [row_of(row.topk(WIDTH // 2).indices.tolist()) for row in norms.reshape(-1, WIDTH)]
+
+
+def learnt(bits: Sequence[int], contexts: Sequence[Any]) -> float:
+    """Bytes an arithmetic coder takes that learns, bit by bit, how often a 1 comes in each context."""
+    seen: dict[Any, list[float]] = {}
+    total = 0.0
+    for bit, context in zip(bits, contexts, strict=True):
+        counts = seen.setdefault(context, [0.5, 0.5])
+        total -= math.log2(counts[bit] / sum(counts))
+        counts[bit] += 1
+    return total / 8
+
+
+def order(rows: Sequence[int]) -> None:
+    """Print what there is to be gained from knowing how many are kept, other heads, and the positions before."""
+    bits = [[row >> place & 1 for place in range(WIDTH)] for row in rows]
+    given = sum(math.log2(math.comb(WIDTH, row.bit_count())) for row in rows) / 8
+    before = [[tuple(own[max(0, at - 3) : at]) for at in range(WIDTH)] for own in bits]
+    alone = sum(map(learnt, bits, before))
+    heads = both = 0.0
+    for at, own in enumerate(bits):
+        takes = [learnt(own, other) + 5 / 8 for other in bits[:at]]
+        heads += min([*takes, learnt(own, [0] * WIDTH)])
+        alike = bits[takes.index(min(takes))] if takes else own
+        known = list(zip(alike, before[at], strict=True)) if takes else before[at]
+        both += min(learnt(own, known) + 5 / 8, learnt(own, before[at]))
+    trace = Trace()
+    trace.add(
+        Axis.STORE, Operation.KEEP_ONLY, rows, width=WIDTH, layers=(0, LAYERS - 1), heads=(0, HEADS - 1),
+        head_kind=HeadKind.KEY_VALUE,
+    )  # fmt: skip
+    whole = len(trace.events[0].payload or b"")
+    print(
+        f"Knorm where no word comes twice: level 3 {whole:,}. What a coder that learns takes: knowing how many are "
+        f"kept {given:,.0f};\nof each head the most alike one before it {heads:,.0f}; the three positions before "
+        f"{alone:,.0f}; both {both:,.0f}. The limit is {SCORED[0]:,}.\n"
+    )
 
 
 def sizes(torch: Any, model: Any) -> bool:
@@ -113,7 +164,8 @@ def sizes(torch: Any, model: Any) -> bool:
             f"{name:14}{evicted:>10,}{len(bits):>8,}{len(zlib.compress(bits, 9)):>8,}{entropy:>8,.0f}{whole:>9,}"
             f"{counts:>9,}{sealed:>8,}{taken:>7.1f}{'' if within else '  TOO LARGE'}"
         )
-    print("Random is no strategy: bits without any order are what no encoding makes smaller.\n")
+    print("Random is no strategy: bits without any order are what no encoding makes smaller.")
+    order(best_norms(torch, model, words(torch, again=False)))
     return ok
 
 
