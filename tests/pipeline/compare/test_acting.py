@@ -141,3 +141,12 @@ def test_what_a_margin_takes_is_told_before_anything_is_run() -> None:
     assert beforehand(Gate(), 183, 1) is None
     assert "at least 217" in (beforehand(Gate(), 183, 2) or ""), "two strategies share the chance of an error"
     assert beforehand(Gate(margins={"nll": 0.1}), 30, 1) is None, "a loss without a limit has no such number"
+
+
+def test_a_loss_reaches_as_far_as_so_many_pairs_leave_open() -> None:
+    """Of hundred answers that differ a little, 3.6 in a hundred may be lost wholly, and none of them be seen."""
+    lost = np.random.default_rng(3).normal(0, 0.001, 100)
+    (each,) = compare(scored("dense", [0.5] * 100), [scored("s", (0.5 - lost).tolist(), ACTED)], GATE).strategies
+    loss, low, high = each.losses["score"]
+    assert high == pytest.approx((loss or 0) + 1 - 0.025**0.01)
+    assert (low or 0) > -0.001

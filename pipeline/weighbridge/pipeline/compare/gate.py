@@ -72,12 +72,17 @@ class Gate:
 
 
 def loss_of(measure: Measure, found: Paired) -> tuple[float | None, float | None, float | None]:
-    """Loss by a measure, with its limits: what is worse is above zero, whichever way the measure points."""
+    """Loss by a measure, with its limits as they decide: what is worse is above zero, whichever way the measure points.
+
+    What can be lost wholly may have been lost as often as so many pairs leave open; the upper limit is no less.
+    """
     mean, (low, high) = found.mean, found.limits
-    if measure.better < 0:
-        return mean, low, high
-    # Taken from nought, so that no loss is not written as minus nothing.
-    return (None if mean is None else 0 - mean, None if high is None else 0 - high, None if low is None else 0 - low)
+    if measure.better > 0:
+        # Taken from nought, so that no loss is not written as minus nothing.
+        mean, low, high = (None if value is None else 0 - value for value in (mean, high, low))
+    if mean is not None and high is not None and found.worst is not None:
+        high = max(high, mean + found.worst * (1 - ((1 - found.level) / 2) ** (1 / found.clusters)))
+    return mean, low, high
 
 
 def p_worse(measure: Measure, found: Paired, margin: float) -> float | None:
