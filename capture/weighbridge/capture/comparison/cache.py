@@ -127,9 +127,11 @@ def _counting_cache() -> type:
 
         def crop(self, *args: Any, **kwargs: Any) -> None:
             """Take rejected drafts back: they were never part of the answer."""
-            before = self.entries()
+            # Versions of the framework differ in what they are told: what was taken back is what it is shorter by.
+            before = self.get_seq_length()
             super().crop(*args, **kwargs)
-            self.held.written -= before - self.entries()
+            rows = sum(int(layer.keys.shape[0] * layer.keys.shape[1]) for layer in self.layers if layer.is_initialized)
+            self.held.written -= (before - self.get_seq_length()) * rows
 
         def entries(self) -> int:
             held = (layer.keys for layer in self.layers if layer.is_initialized)
