@@ -10,7 +10,7 @@ from tests.pipeline.reconcile.conftest import DAY, TENANT, Reconciled, World, cr
 
 from weighbridge.pipeline.lake import Lake
 from weighbridge.pipeline.reconcile import month as month_module
-from weighbridge.pipeline.reconcile.reconcile import reconcile
+from weighbridge.pipeline.reconcile.reconcile import prices_used, reconcile
 from weighbridge.schemas.errors import ConfigError
 
 APRIL = date(2026, 4, 1)
@@ -74,13 +74,17 @@ def test_the_order_of_rows_in_the_lake_does_not_matter(world: World) -> None:
 
 
 def test_small_batches_and_one_large_batch_give_the_same_tables(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learnt templates, known losses and findings are about the month, not about the days taken together."""
+    """Learnt templates, known losses and findings are about the month, not about the days, or keys, taken together."""
     crowd(world, 90, 5)
     for table in ("attempt", "reading", "child"):
         for row in world.tables[table]:
             row["day"] = date(2026, 3, 1 + row["attempt_lo"] % 3)
     whole = digests(weighed(world).lake)
-    monkeypatch.setattr(month_module, "BATCH_ROWS", 1)
+    monkeypatch.setattr(month_module, "BATCH_ROWS", 25)
+    monkeypatch.setattr(month_module, "SLICE_ROWS", 25)
+    lake = world.lake()
+    month = month_module.Month(lake, "2026-03", prices_used(lake))
+    assert [len(month.slices(days)) for days in month.batches()] == [3, 3, 3]
     assert digests(weighed(world).lake) == whole
 
 

@@ -50,6 +50,10 @@ def by_day(about: Table, rows: pl.DataFrame) -> Iterator[tuple[date | None, pl.D
         if rows.height:
             yield None, ordered(about, rows)
         return
+    days = rows["day"]
+    if rows.height and not days.null_count() and days.min() == days.max():
+        yield days[0], ordered(about, rows)  # a large day is not held once more to be taken out of itself
+        return
     order = rows.select(pl.arg_sort_by("day", maintain_order=True)).to_series()
     start = 0
     for length, day in rows["day"].gather(order).rle().struct.unnest().select("len", "value").iter_rows():

@@ -87,6 +87,15 @@ def reconcile_month(month: Month, progress: Progress = silent) -> Outcome:
 
 
 def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before: pl.DataFrame) -> None:
+    made = [_reconcile_part(part, days, outcome, before) for part in month.slices(days)]
+    for place, table in enumerate(("reconciled", "gap_cause")):
+        month.lake.replace(table, pl.concat([each[place] for each in made]), days=days)
+
+
+def _reconcile_part(
+    month: Month, days: Sequence[date], outcome: Outcome, before: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows of `reconciled` and of `gap_cause` of these days, or of a slice of them; what they add up to is noted."""
     compared = month.compared(days)
     sides, pieces = [], []
     for direction in Direction:
@@ -99,9 +108,7 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     reconciled = _with_limits(month, month.matched(pl.concat(sides), days), compared, days)
     del sides
     parts = month.priced(pl.concat(pieces), days)
-    month.lake.replace("reconciled", reconciled, days=days)
     causes = _gap_causes(parts)
-    month.lake.replace("gap_cause", causes, days=days)
     outcome.attempts += compared.height
     seen = compared.lazy().filter("seen").select(*KEY, "day", "tenant")
     outcome.seen += seen.select(pl.len()).collect().item()
@@ -116,6 +123,7 @@ def _reconcile_days(month: Month, days: Sequence[date], outcome: Outcome, before
     outcome.waiting.append(gap_findings.open_amounts(reconciled))
     outcome.became.append(now(reconciled, before))
     _note_unmatched(month, compared, days, outcome)
+    return reconciled, causes
 
 
 def _with_limits(month: Month, reconciled: pl.DataFrame, compared: pl.DataFrame, days: Sequence[date]) -> pl.DataFrame:

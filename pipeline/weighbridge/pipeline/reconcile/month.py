@@ -1,9 +1,13 @@
-"""One month, a few days at a time: memory depends on the days taken together, not on the month."""
+"""One month, a few days at a time, and a large day by slices of its keys: memory depends on neither.
+
+All that is worked out of an attempt rests on rows of its own key, and on what is known of the month as a whole (links,
+losses, lessons). So a day may be cut by key like a month is by day. What is written is gathered: a day is one commit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cached_property
 
@@ -12,7 +16,8 @@ import polars as pl
 from weighbridge.pipeline.ingest.readings import REPORT_READ
 from weighbridge.pipeline.lake.records import Records, Tables
 from weighbridge.pipeline.reconcile import money
-from weighbridge.pipeline.reconcile.engines import on_driver
+from weighbridge.pipeline.reconcile.engines import current, on_driver
+from weighbridge.pipeline.reconcile.engines.engine import SPARK
 from weighbridge.pipeline.reconcile.explain import late, template
 from weighbridge.pipeline.reconcile.explain.explanation import (
     is_open,
@@ -34,6 +39,12 @@ from weighbridge.schemas.enumerations import Direction
 
 # Days are taken together up to about so many attempts and readings.
 BATCH_ROWS = 400_000
+# A day of more is cut into slices of so many; each of them reads what it needs of the day anew.
+SLICE_ROWS = 2_000_000
+# A cluster has the memory for more, and every slice is a plan of its own, which costs more than its rows.
+_CLUSTER_ROWS = 2 * SLICE_ROWS
+# A slice is of some of the 64 buckets that the low six bits of a key tell.
+BUCKETS = 64
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,8 @@ class Month:
         prices: the rows of the price book that were used in the lake.
         as_of: the day it is, on which something may still come; null where everything is final.
         lateness: until when it may.
+        whole: the month that this is a slice of; null where it is whole.
+        bucket, of: of a slice: the keys whose bucket leaves this remainder.
     """
 
     lake: Tables
@@ -53,6 +66,9 @@ class Month:
     prices: money.Prices
     as_of: date | None = None
     lateness: Lateness = field(default_factory=Lateness)
+    whole: Month | None = None
+    bucket: int = 0
+    of: int = 1
 
     @cached_property
     def days(self) -> list[date]:
@@ -72,7 +88,22 @@ class Month:
         wanted = list(dict.fromkeys([*columns, *KEY, "day"]))
         rows = self.links.rekeyed(self.lake.scan(table, columns=wanted))
         at_home = self.placement.rows(rows, self.days if days is None else days)
-        return at_home.select(columns)
+        return self._own(at_home).select(columns)
+
+    def slices(self, days: Sequence[date]) -> Sequence[Month]:
+        """The month, or where these days have too many rows to be worked on at once, slices of it by key."""
+        most = _CLUSTER_ROWS if current().name == SPARK else SLICE_ROWS
+        number = min(BUCKETS, -(-sum(self._sizes.get(day, 0) for day in days) // most))
+        return [self._slice(bucket, number) for bucket in range(number)] if number > 1 else (self,)
+
+    def _slice(self, bucket: int, of: int) -> Month:
+        """Rows of some keys; what is known of the month as a whole is worked out once."""
+        made = replace(self, whole=self, bucket=bucket, of=of)
+        made.__dict__.update({name: getattr(self, name) for name in _OF_MONTH})
+        return made
+
+    def _own(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        return rows if self.of == 1 else rows.filter((pl.col("attempt_lo") & (BUCKETS - 1)) % self.of == self.bucket)
 
     @cached_property
     def links(self) -> Links:
@@ -129,12 +160,18 @@ class Month:
     def _batches(self) -> list[list[date]]:
         return list(self._taken_together())
 
-    def _taken_together(self) -> Iterator[list[date]]:
+    @cached_property
+    def _sizes(self) -> dict[date, int]:
+        """Day -> its attempts and readings."""
         sizes: dict[date, int] = {}
         for table in ("attempt", "reading"):
             counted = self.dated(table, ["day"]).group_by("day").len().collect()
             for day, rows_of_day in counted.iter_rows():
                 sizes[day] = sizes.get(day, 0) + rows_of_day
+        return sizes
+
+    def _taken_together(self) -> Iterator[list[date]]:
+        sizes = self._sizes
         batch: list[date] = []
         for day in self.days:
             if batch and sum(sizes.get(each, 0) for each in [*batch, day]) > BATCH_ROWS:
@@ -174,9 +211,12 @@ class Month:
     @cached_property
     def lessons(self) -> pl.DataFrame:
         """What the month teaches about templates. It is read twice only if there is anything to learn from."""
+        if self.whole is not None:
+            return self.whole.lessons
         pupils = [
-            collected(by_recipe(lessons_of, by_recipe(side, frame_of(self.compared(days)), Direction.INPUT)))
+            collected(by_recipe(lessons_of, by_recipe(side, frame_of(part.compared(days)), Direction.INPUT)))
             for days in (self.batches() if self._may_learn() else ())
+            for part in self.slices(days)
         ]
         seen = pl.concat(pupils) if pupils else template.NO_POINTS
         with on_driver():
@@ -228,7 +268,7 @@ class Month:
             return rows
         keys = self.links.twins.lazy().select(KEY)
         raw = self.dated("attempt", list(attempts.COLUMNS_READ)).join(keys, on=list(KEY), how="semi")
-        own = collected(by_recipe(attempts.one_per_attempt, frame_of(raw)))
+        own = collected(by_recipe(attempts.one_per_attempt, frame_of(self._own(raw))))
         away = matched.moved(self.links, own, days).select(rows.columns).cast(rows.schema)
         return pl.concat([rows, away])
 
@@ -238,6 +278,9 @@ class Month:
         amounts = self.read("priced_amount", money.PRICED_READ, days).join(keys, on=list(KEY), how="semi")
         with on_driver():
             return money.limits(left, amounts.collect(engine="streaming"), self.prices)
+
+
+_OF_MONTH = ("days", "placement", "links", "unseen", "speakers")
 
 
 def days_of(lake: Records, tables: Sequence[str]) -> list[date]:
