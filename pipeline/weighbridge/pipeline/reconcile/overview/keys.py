@@ -17,6 +17,8 @@ from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, Run
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
+# Numbers held where others lie on disk already, 16 MiB.
+FEW = 2**21
 
 
 class Look(NamedTuple):
@@ -70,12 +72,14 @@ class Keys:
     Attributes:
         folder: where runs are put once there are too many numbers.
         name: the first part of the names of their files.
-        at_once: how many numbers are held at a time, 8 bytes each.
+        at_once: how many numbers are held at a time, 8 bytes each, before any of them go to disk.
+        few: how many are, from then on.
     """
 
     folder: Path
     name: str
     at_once: int
+    few: int = FEW
     _held: list[Ints] = field(default_factory=list)
     _size: int = 0
     _away: list[Run] = field(default_factory=list)
@@ -87,7 +91,7 @@ class Keys:
         if len(rising):
             self._held.append(rising)
             self._size += len(rising)
-        if self._size > self.at_once:
+        if self._size > (min(self.few, self.at_once) if self._away else self.at_once):
             self._put_away()
 
     def runs(self) -> list[Run]:

@@ -19,10 +19,10 @@ from weighbridge.pipeline.reconcile.overview.keys import Keys
 from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, cut, merged, values_between
 from weighbridge.pipeline.reconcile.overview.numbers.shared import Marks
 
-# Keys held at a time, 96 MiB: those of a month of most hosts do not go to disk.
-AT_ONCE = 12 * 2**20
+# Keys held at a time, 64 MiB: those of a month of most hosts do not go to disk.
+AT_ONCE = 8 * 2**20
 # Keys looked through at a time: what stays near the processor is done sooner; fewer reads where they are on disk.
-_PIECE, _PIECE_AWAY = 2**17, 2**20
+_PIECE, _PIECE_AWAY = 2**17, 2**18
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 

@@ -83,8 +83,9 @@ def values_between(runs: Sequence[Run], pieces: int) -> Ints:
     """Rising values that cut all runs together into about so many pieces of about the same size."""
     if pieces < 2:
         return NONE
-    most = max(16, 16 * pieces // max(1, len(runs)))
-    samples = [(run.size, run.sample(most)) for run in runs if run.size]
+    # Of a large run more than of a small one: what no sample lies in may grow to several pieces.
+    total = max(1, sum(run.size for run in runs))
+    samples = [(run.size, run.sample(max(16, 64 * pieces * run.size // total))) for run in runs if run.size]
     if not samples:
         return NONE
     numbers = np.concatenate([sample for _, sample in samples])

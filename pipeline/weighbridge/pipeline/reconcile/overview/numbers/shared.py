@@ -1,8 +1,8 @@
 """What rising runs of whole numbers have in common, without merging them.
 
 Every number has a place in a table by its size, so a run walks through the table from one end to the other, which is
-near in memory. A run leaves its mark at each of its places; whoever finds a mark there may have met an equal, and only
-then is looked for among the earlier runs. With `_ROOM` places a number that is one in so many of those that are alone.
+near in memory. A run leaves its mark at each of its places; whoever finds a mark there may have met an equal. Then all
+numbers at such places are put beside each other: of those that are alone, with `_ROOM` places a number, one in thirty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, mer
 _ROOM = 32
 _MOST_ROOM = 2**25
 # More runs than this are merged: walking through the table once for each, however short, would take longer.
-_MANY = 64
+_MANY = 512
 # Where numbers lie so close together that more than one in so many finds a mark, merging is what is left.
 _CROWDED = 8
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -32,7 +32,7 @@ class Marks:
     _mark: int = 0
 
     def shared(self, runs: Sequence[Ints]) -> Ints:
-        """The numbers that more than one of some runs has, in any order, some perhaps told twice.
+        """The numbers that more than one of some runs has, each once.
 
         Args:
             runs: each rising, no number twice.
@@ -40,48 +40,46 @@ class Marks:
         runs = [each for each in runs if len(each)]
         if len(runs) < 2:
             return NONE
-        found = None if len(runs) > _MANY else self._met(runs, range(1, len(runs)))
-        if found is None:
-            held = merged(runs)
-            found = held[1:][held[1:] == held[:-1]]
-        return found
+        near = None if len(runs) > _MANY else self._near(runs, [])
+        held = np.concatenate(near) if near is not None else merged(runs)
+        held.sort(kind="stable")
+        return np.unique(held[1:][held[1:] == held[:-1]])
 
     def shared_between(self, runs: Sequence[Ints], others: Sequence[Ints]) -> Ints:
-        """The numbers of others that some runs have too, in any order, some perhaps told twice; runs as in `shared`."""
+        """The numbers of others that some runs have too, each once; runs as in `shared`."""
         runs, others = ([each for each in side if len(each)] for side in (runs, others))
         if not runs or not others:
             return NONE
-        found = None if len(runs) + len(others) > _MANY else self._met([*runs, *others], range(len(runs)), others=True)
-        return np.intersect1d(merged(runs), merged(others)) if found is None else found
+        near = None if len(runs) + len(others) > _MANY else self._near(runs, others)
+        if near is None:
+            return np.intersect1d(merged(runs), merged(others))
+        return np.intersect1d(np.concatenate(near[: len(runs)]), np.concatenate(near[len(runs) :]))
 
-    def _met(self, runs: Sequence[Ints], looking: range, *, others: bool = False) -> Ints | None:
-        """Numbers of runs that one of the runs before it has too; null where too many have their place in common.
+    def _near(self, runs: Sequence[Ints], others: Sequence[Ints]) -> list[Ints] | None:
+        """Of each run, and of each of some others, what shares a place; null where that is too much of it.
 
         Args:
-            runs: the runs, none of them empty.
-            looking: the runs that look for earlier ones; with `others` the first so many leave marks and look for
-                none, and all after them look and leave none.
+            runs: rising, none of them empty. Where there are no others, it is shared among them.
+            others: likewise; what they share with the runs.
         """
-        size = sum(map(len, runs))
-        places = self._places(runs, size)
-        mark, found = self._next(), [NONE]
-        for number, (run, place) in enumerate(zip(runs, places, strict=True)):
-            first = others and number in looking
-            if not first and (others or number in looking):
+        every = [*runs, *others]
+        places = self._places(every)
+        mark, met = self._marks()
+        found = [NONE]
+        for number, (run, place) in enumerate(zip(every, places, strict=True)):
+            if not others or number >= len(runs):
                 held = np.flatnonzero(self._table.take(place) == mark)
                 if len(held) * _CROWDED > len(run) + _CROWDED:
                     return None
-                wanted = run[held]
-                earlier = runs[: len(looking)] if others else runs[:number]
-                for other in earlier if len(wanted) else ():
-                    near = other.take(np.searchsorted(other, wanted), mode="clip")
-                    found.append(wanted[near == wanted])
-            if first or not others:
+                found.append(place[held])
+            if number < len(runs):
                 self._table[place] = mark
-        return np.concatenate(found)
+        self._table[np.concatenate(found)] = met
+        return [run[self._table.take(place) == met] for run, place in zip(every, places, strict=True)]
 
-    def _places(self, runs: Sequence[Ints], size: int) -> list[Ints]:
+    def _places(self, runs: Sequence[Ints]) -> list[Ints]:
         """Where the numbers of each run have their places."""
+        size = sum(map(len, runs))
         least, most = min(int(run[0]) for run in runs), max(int(run[-1]) for run in runs)
         room = min(_MOST_ROOM, 1 << (size * _ROOM).bit_length())
         if len(self._table) < room:
@@ -91,10 +89,10 @@ class Marks:
         origin = np.int64(least).view(np.uint64)
         return [((run.view(np.uint64) - origin) >> shift).view(np.int64) for run in runs]
 
-    def _next(self) -> int:
-        """A mark that nobody left yet."""
-        if self._mark == np.iinfo(np.uint8).max:
+    def _marks(self) -> tuple[int, int]:
+        """Two marks that nobody left yet."""
+        if self._mark + 2 > np.iinfo(np.uint8).max:
             self._table.fill(0)
             self._mark = 0
-        self._mark += 1
-        return self._mark
+        self._mark += 2
+        return self._mark - 1, self._mark
