@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from weighbridge.capture.adapters import kvpress
 from weighbridge.capture.adapters._generate_reading import whole
 from weighbridge.capture.adapters._press_trace import Layer, PressTrace
 from weighbridge.schemas.parts import Parallel, Part
@@ -51,3 +53,12 @@ def test_one_of_several_processes_does_not_tell_what_a_press_left_in_all_of_them
     # A stage has layers of its own, with a press or without one.
     assert whole(counts, [[]], several) == (known if kind is Parallel.PIPELINE else counts)
     assert whole(counts, [[PressTrace()]], None) == counts
+
+
+def test_what_a_quantised_cache_has_not_packed_yet_is_not_taken_for_the_whole() -> None:
+    module = SimpleNamespace(layer_idx=0)
+    held = SimpleNamespace(keys=torch.zeros(1, 2, 3, 4), values=torch.zeros(1, 2, 3, 4))
+    cache = {"past_key_values": SimpleNamespace(layers=[held])}
+    assert kvpress._cache_layer(module, cache) is held
+    held._quantize = len
+    assert kvpress._cache_layer(module, cache) is None

@@ -314,6 +314,9 @@ def _cache_layer(module: Any, kwargs: dict[str, Any]) -> Any:
     """The layer of the cache, None where its keys are not at hand (quantised, or no cache)."""
     cache = kwargs.get("past_key_values")
     held = None if cache is None else cache.layers[module.layer_idx]
+    # What stands in the keys of a quantised layer is only what is not packed yet.
+    if hasattr(held, "_quantize"):
+        return None
     keys = getattr(held, "keys", None)
     return held if getattr(keys, "ndim", 0) == 4 and hasattr(held, "values") else None
 
