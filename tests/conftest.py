@@ -21,7 +21,7 @@ KEY = bytes(range(32))
 _READS = pytest.StashKey[bool]()
 _ID = pytest.StashKey[str]()
 # Rooms whose tests weigh whole months or nights, and the command line: the plain command runs a sixth of their tests,
-# .ci/run a further one, and of tests that take servers, kills or many models a third; `make test-full` leaves none out.
+# .ci/run a further third, and of tests that take servers, kills or many models half; `make test-full` leaves none out.
 # Which they are follows from their names. Those that read recorded data are never left out of .ci/run, and whoever
 # names a folder gets all of it.
 DEAR = (
@@ -34,7 +34,7 @@ _DEAR = (
     "tests/cli",
 )
 _PARTS = 6
-_PLAIN, _SYSTEM = {0}, {0, 1}
+_PLAIN, _SYSTEM = {0}, {0, 1, 2}
 
 
 def real_folder() -> Path:
