@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, Run, in_order
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, Run, each_once, in_order, twice
 from weighbridge.schemas.errors import LakeError
 
 LEAD = "attempt_lo"
@@ -45,7 +44,7 @@ def look(rows: pl.DataFrame) -> Look:
     rising = bool((values[1:] >= values[:-1]).all())
     held = values if rising else in_order(values)
     again = twice(held)
-    return Look(np.unique(held) if len(again) else held, again)
+    return Look(each_once(held) if len(again) else held, again)
 
 
 def whole(rows: pl.DataFrame, lead: str = LEAD) -> pl.DataFrame:
@@ -57,12 +56,6 @@ def whole(rows: pl.DataFrame, lead: str = LEAD) -> pl.DataFrame:
     if rows[lead].null_count():
         raise LakeError(f"there are rows without {LEAD}; nothing is told. Run `weighbridge validate`: it names them.")
     return rows
-
-
-def twice(rising: Ints) -> Ints:
-    """What comes more than once among rising numbers, each once."""
-    again: Ints = np.unique(rising[1:][rising[1:] == rising[:-1]])
-    return again
 
 
 @dataclass(slots=True)

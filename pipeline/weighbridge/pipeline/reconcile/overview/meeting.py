@@ -23,11 +23,11 @@ from weighbridge.pipeline.reconcile.overview.keys import LEAD, whole
 from weighbridge.pipeline.reconcile.overview.names import WHO
 from weighbridge.pipeline.reconcile.overview.numbers.columns import Columns, Mask, Rising
 from weighbridge.pipeline.reconcile.overview.numbers.dealt import in_order
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, each_once
 from weighbridge.pipeline.reconcile.overview.totals.packed import NO_ROWS
 from weighbridge.pipeline.reconcile.overview.totals.summed import Few, Plain
 
-_MATCHED, _INPUT, _OUTPUT = map(pairs.KINDS.index, (pairs.MATCHED, pairs.INPUT_DIFFERS, pairs.OUTPUT_DIFFERS))
+_INPUT, _OUTPUT = map(pairs.KINDS.index, (pairs.INPUT_DIFFERS, pairs.OUTPUT_DIFFERS))
 # Rows of each side in a piece: what stays near the processor.
 _NEAR = 2**15
 _FIGURES = (WHO, "input", "output", "r_input", "r_output")
@@ -107,8 +107,8 @@ class Meeting:
         equal = keys[1:] == keys[:-1]
         equal &= mine[1:] == mine[:-1]
         if equal.any():
-            self.again = np.unique(keys[1:][equal])
-            self.each = [np.unique(self.each[0])]
+            self.again = each_once(keys[1:][equal])
+            self.each = [each_once(self.each[0])]
             once = ~np.isin(keys, self.again)
             left = int(np.count_nonzero(mine[once]))
             self.crowded = size - left, other - (int(np.count_nonzero(once)) - left)
@@ -221,8 +221,8 @@ def _places(values: Ints, rising: Ints) -> Ints:
 def _plain(figures: dict[str, Ints]) -> Plain:
     """Plain pairs whose figures are all known, from who they are and what each side says."""
     who = figures[WHO]
+    # Of those that match: theirs is the first kind, and adds nothing.
     group = who * pairs.STEP
-    group += _MATCHED
     few = {}
     # In this order, for a difference in input is told before one in output.
     for name, kind in (("output", _OUTPUT), ("input", _INPUT)):

@@ -38,7 +38,7 @@ from weighbridge.pipeline.reconcile.overview.joined import joined, numbered
 from weighbridge.pipeline.reconcile.overview.keys import LEAD, look
 from weighbridge.pipeline.reconcile.overview.limits import Limits
 from weighbridge.pipeline.reconcile.overview.names import WHO, Names
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, each_once
 from weighbridge.pipeline.reconcile.overview.pairs import Certain
 from weighbridge.pipeline.reconcile.overview.repeats import Repeats
 from weighbridge.pipeline.reconcile.overview.spill import Spill, tried
@@ -139,18 +139,18 @@ class _Work:
 
     def _beside(self, outside: Sequence[tuple[str, Part]]) -> None:
         """Look at the keys of other months. One that was set aside here takes the long road."""
-        wanted = np.unique(np.concatenate([NONE, *self._aside]))
+        wanted = each_once(np.concatenate([NONE, *self._aside]))
         for table, part in outside:
             ((_, rows),) = files(table, [part])
             for batch in rows.select(LEAD).collect_batches(chunk_size=self.limits.rows):
                 seen = look(batch).each
                 self.repeats.add_beside(seen)
-                self._long.append(np.intersect1d(seen, wanted, assume_unique=True))
+                self._long.append(seen[np.isin(seen, wanted)])
 
     def _across(self, again: Ints) -> None:
         """What was set aside, beside what was set aside on all other days; the rest is for the long road."""
         self._long.append(again)
-        entangled = pl.Series(np.unique(np.concatenate(self._long))).implode()
+        entangled = pl.Series(each_once(np.concatenate(self._long))).implode()
         for bucket in self.narrow.buckets(ALONE, TOLD):
             free = {name: rows.filter(~pl.col(LEAD).is_in(entangled)) for name, rows in bucket.items()}
             settled, long = tried(lambda held=free: aside.settled(held, self.names))  # type: ignore[misc]
@@ -164,7 +164,7 @@ class _Work:
             sides: the files of each table.
             again: of that, what may have been added up already.
         """
-        keys = np.unique(np.concatenate(self._long))
+        keys = each_once(np.concatenate(self._long))
         if not len(keys):
             return
         spill = Spill(self.limits.folder, self.limits.held)

@@ -18,7 +18,7 @@ from weighbridge.pipeline.lake.failure import told
 from weighbridge.pipeline.lake.files import Part
 from weighbridge.pipeline.lake.footer import columns
 from weighbridge.pipeline.lake.place import Place
-from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints
+from weighbridge.pipeline.reconcile.overview.numbers.runs import Ints, each_once
 from weighbridge.pipeline.reconcile.overview.pairs import STEP
 from weighbridge.pipeline.reconcile.overview.totals.percentiles import MOST_GROUPS
 from weighbridge.schemas.errors import ConfigError
@@ -143,12 +143,13 @@ class Names:
     def _one_by_one(self, tenants: Codes, models: Codes, found: Ints) -> bool:
         """The same from the numbers of tenants and models, whatever the table has."""
         known = (tenants >= 0) & (models >= 0)
-        pairs, of_row = np.unique(tenants[known].astype(np.int64) << 32 | models[known], return_inverse=True)
+        told = tenants[known].astype(np.int64) << 32 | models[known]
+        pairs = each_once(told)
         words, kinds = list(self._tenants), list(self._models)
         places = [(pair >> 32, pair & (2**32 - 1)) for pair in pairs.tolist()]
         numbers = [self.number(words[one], kinds[other]) for one, other in places]
         found[:] = -1
-        found[known] = np.array(numbers, np.int64)[of_row]
+        found[known] = np.array(numbers, np.int64)[np.searchsorted(pairs, told)]
         return bool(known.all())
 
     def _global(self, known: dict[str | None, int], column: _Coded) -> Codes:

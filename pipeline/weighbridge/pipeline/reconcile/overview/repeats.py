@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from weighbridge.pipeline.reconcile.overview.keys import Keys
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, cut, merged, values_between
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, cut, each_once, merged, values_between
 from weighbridge.pipeline.reconcile.overview.numbers.shared import Marks
 
-# Keys held at a time, 64 MiB: those of a month of most hosts do not go to disk.
-AT_ONCE = 8 * 2**20
+# Keys held at a time, 96 MiB: those of a month of most hosts do not go to disk.
+AT_ONCE = 12 * 2**20
 # Keys looked through at a time: what stays near the processor is done sooner; fewer reads where they are on disk.
 _PIECE, _PIECE_AWAY = 2**17, 2**18
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -59,8 +59,8 @@ class Repeats:
         """
         for piece in attempts:
             self._attempts.add(piece)
-        self._alone.add(np.unique(alone))
-        self._told.add(np.unique(told))
+        self._alone.add(each_once(alone))
+        self._told.add(each_once(told))
 
     def add_beside(self, keys: Ints) -> None:
         """Add keys of rows that no figure is taken from, each once and rising."""
@@ -96,7 +96,7 @@ def _again(
         met[~_among(met, alone)],
         marks.shared_between(attempts, beside),
     )
-    return np.unique(np.concatenate(found))
+    return each_once(np.concatenate(found))
 
 
 def _among(values: Ints, runs: Sequence[Ints]) -> Mask:

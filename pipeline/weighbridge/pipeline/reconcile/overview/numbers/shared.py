@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, merged
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, each_once, merged, twice
 
 _ROOM = 32
 _MOST_ROOM = 2**25
@@ -43,7 +43,7 @@ class Marks:
         near = None if len(runs) > _MANY else self._near(runs, [])
         held = np.concatenate(near) if near is not None else merged(runs)
         held.sort(kind="stable")
-        return np.unique(held[1:][held[1:] == held[:-1]])
+        return twice(held)
 
     def shared_between(self, runs: Sequence[Ints], others: Sequence[Ints]) -> Ints:
         """The numbers of others that some runs have too, each once; runs as in `shared`."""
@@ -52,8 +52,9 @@ class Marks:
             return NONE
         near = None if len(runs) + len(others) > _MANY else self._near(runs, others)
         if near is None:
-            return np.intersect1d(merged(runs), merged(others))
-        return np.intersect1d(np.concatenate(near[: len(runs)]), np.concatenate(near[len(runs) :]))
+            near = [*runs, *others]
+        sides = [each_once(np.concatenate(side)) for side in (near[: len(runs)], near[len(runs) :])]
+        return twice(merged(sides))
 
     def _near(self, runs: Sequence[Ints], others: Sequence[Ints]) -> list[Ints] | None:
         """Of each run, and of each of some others, what shares a place; null where that is too much of it.

@@ -15,7 +15,16 @@ import numpy as np
 import polars as pl
 
 from weighbridge.pipeline.reconcile.engines.sums import beyond
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, Run, cut, in_order, merged, values_between
+from weighbridge.pipeline.reconcile.overview.numbers.runs import (
+    NONE,
+    Ints,
+    Run,
+    cut,
+    each_once,
+    in_order,
+    merged,
+    values_between,
+)
 from weighbridge.pipeline.reconcile.overview.pairs import FIGURES
 from weighbridge.pipeline.reconcile.overview.totals.percentiles import (
     BITS,
@@ -157,7 +166,7 @@ class Packed:
         runs = self._runs or [Run.held(in_order(np.concatenate([NONE, *self._held])))]
         pieces = -(-sum(run.size for run in runs) // self.at_once)
         # A group is never cut: one that has more numbers than may be held is a piece of its own.
-        cuts = np.union1d(values_between(runs, pieces) >> BITS, self.tally.cuts())
+        cuts = each_once(np.concatenate([values_between(runs, pieces) >> BITS, self.tally.cuts()]))
         ends = [0, *cuts.tolist(), MOST_GROUPS]
         found = []
         for parts, (first, until) in zip(cut(runs, cuts << BITS), pairwise(ends), strict=True):

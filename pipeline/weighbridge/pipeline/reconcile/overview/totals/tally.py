@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints
+from weighbridge.pipeline.reconcile.overview.numbers.runs import NONE, Ints, each_once
+from weighbridge.pipeline.reconcile.overview.totals.percentiles import counted
 
 _BITS = 9
 PAGE = 2**_BITS
@@ -74,7 +75,7 @@ class Tally:
         """Groups, rising, between each two of which there are no more pages than are read together, or one group."""
         reached = np.cumsum(np.count_nonzero(self._pages >= 0, axis=1))
         wanted = np.arange(_READ, int(reached[-1]) + 1, _READ)
-        return np.unique(np.searchsorted(reached, wanted, "right"))
+        return each_once(np.searchsorted(reached, wanted, "right"))
 
     def counted(self, first: int, until: int) -> tuple[Ints, Ints, Ints]:
         """Groups, figures and counts above nought of groups from one to before another, in the order of both."""
@@ -118,7 +119,7 @@ class Tally:
 
     def _ask(self, places: Ints) -> None:
         """Make the pages that enough rows have asked for, while there is room."""
-        asked, rows = np.unique(places, return_counts=True)
+        asked, rows = counted(np.sort(places))
         self._asked.ravel()[asked] += rows
         made = asked[self._asked.ravel()[asked] >= self.enough][: self.pages - self._made]
         self._pages.ravel()[made] = np.arange(self._made, self._made + len(made)) << _BITS
