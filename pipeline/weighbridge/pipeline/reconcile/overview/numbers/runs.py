@@ -120,7 +120,7 @@ def in_order(numbers: Ints) -> Ints:
 
 
 def each_once(numbers: Ints) -> Ints:
-    """Numbers, rising, each once. NumPy's own way loads its masked arrays first, which takes longer than all of this."""
+    """Numbers, rising, each once. NumPy's own way loads its masked arrays first, for longer than all of this takes."""
     held = np.sort(numbers)
     if len(held) < 2:
         return held
