@@ -16,7 +16,7 @@ OWN: Final = "own server"
 NOT_SERVED: Final[Mapping[str, str]] = {
     "stop string": "it leaves the stop string in the text and counts it, so nothing is cut off",
     "stream without usage": "it sends usage at the end of every stream, asked or not",
-    "aborted stream": "it ends its engine by an exception, so how much was computed is unknown and a recount has to do",
+    "aborted stream": "it ends its engine only when the next token comes, so it computes more than a client can get",
     "padded batch": "it answers one call after the other",
     "several choices": "it ignores `n`",
     "refused, failed, retry": "it has no limit at which it would turn a call away",
