@@ -75,20 +75,15 @@ def joined(stretch: Stretch, known: dict[str, Certain], packed: Packed) -> Joine
     return Joined(both.each, both.again, rest)
 
 
-def numbered(
-    attempts: pl.DataFrame, reports: pl.DataFrame, known: dict[str, Certain], *, rising: bool = False
-) -> pl.DataFrame:
+def numbered(attempts: pl.DataFrame, reports: pl.DataFrame, known: dict[str, Certain]) -> pl.DataFrame:
     """All rows of both sides, as `pairs.numbered`, from the engine that computes here.
 
     Args:
         attempts, reports: rows as `stretches.Stretch` has them, no second half of a key twice in either.
         known: table -> what the footers of their files say.
-        rising: whether the rows of both sides are in the order of their keys.
     """
     left = attempts.lazy().select(*pairs.attempt_read(known[ATTEMPT]), WHO)
     right = reports.lazy().select(pairs.reading_read(known[READING]))
-    if rising:
-        left, right = left.set_sorted(LEAD), right.set_sorted(LEAD)
     seen = pairs.attempt_side(frame_of(left), (WHO,), known[ATTEMPT])
     told = pairs.reading_side(frame_of(right), known[READING])
     return collected(pairs.numbered(pairs.paired(seen, told, (WHO,)), WHO))
