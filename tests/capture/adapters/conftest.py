@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from weighbridge.capture import reader, seal
+from weighbridge.capture import demo_model, reader, seal
 from weighbridge.capture.keys import KeyFolder
 from weighbridge.capture.layout import ACCEPTED_STEPS
 from weighbridge.capture.recorder import Limits, Recorder
@@ -42,6 +42,19 @@ def needs_models() -> tuple[Any, Any]:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     return torch, transformers
+
+
+def served_model(folder: Path) -> Path:
+    """The tiny model as servers load it, or a skip that says what is missing."""
+    needs_models()
+    for package in ("accelerate", "fastapi", "openai", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            if os.environ.get("WEIGHBRIDGE_MODELS") == "1":
+                pytest.fail(f"the extra `serving` should be here, and {package} is not")
+            pytest.skip(f"{package} is not installed (extra `serving`)")
+    made = folder / demo_model.MODEL
+    demo_model.save(made)
+    return made
 
 
 @pytest.fixture

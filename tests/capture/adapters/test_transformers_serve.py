@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import importlib.util
-import os
 import threading
 import time
 import weakref
@@ -16,9 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.capture.adapters.conftest import needs_models
+from tests.capture.adapters.conftest import served_model
 
-from weighbridge.capture import demo_model
 from weighbridge.capture.adapters import transformers_serve as adapter
 from weighbridge.capture.adapters._generate_call import leaving
 from weighbridge.capture.context import Context
@@ -38,15 +35,7 @@ ENDLESS = {"logit_bias": {"0": -100.0}, "seed": 1}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model as servers load it, or a skip that says what is missing."""
-    needs_models()
-    for package in ("accelerate", "fastapi", "openai", "uvicorn"):
-        if importlib.util.find_spec(package) is None:
-            if os.environ.get("WEIGHBRIDGE_MODELS") == "1":
-                pytest.fail(f"the extra `serving` should be here, and {package} is not")
-            pytest.skip(f"{package} is not installed (extra `serving`)")
-    made = tmp_path_factory.mktemp("models") / demo_model.MODEL
-    demo_model.save(made)
-    return made
+    return served_model(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.capture.adapters.conftest import needs_models
+from tests.capture.adapters.conftest import served_model
 
 from weighbridge.capture import demo_model
 from weighbridge.capture.adapters import transformers_serve
@@ -183,15 +181,7 @@ def _text(events: Sequence[str]) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    needs_models()
-    for package in ("accelerate", "fastapi", "openai", "uvicorn"):
-        if importlib.util.find_spec(package) is None:
-            if os.environ.get("WEIGHBRIDGE_MODELS") == "1":
-                pytest.fail(f"the extra `serving` should be here, and {package} is not")
-            pytest.skip(f"{package} is not installed (extra `serving`)")
-    made = tmp_path_factory.mktemp("models") / demo_model.MODEL
-    demo_model.save(made)
-    return made
+    return served_model(tmp_path_factory.mktemp("models"))
 
 
 def test_transformers_serve(folder: Path) -> None:
